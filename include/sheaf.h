@@ -1,0 +1,14 @@
+/* Everything stable: see the headers in sheaf/, one for each noun. */
+#ifndef SHEAF_H
+#define SHEAF_H
+
+#include "sheaf/common.h"
+#include "sheaf/context.h"
+#include "sheaf/entry.h"
+#include "sheaf/error.h"
+#include "sheaf/key.h"
+#include "sheaf/message.h"
+#include "sheaf/session.h"
+#include "sheaf/store.h"
+
+#endif

@@ -1,0 +1,257 @@
+/*
+ * The contract between the library and a place that keeps bytes.
+ *
+ * A store moves rows and a head. It knows no tree, no context and no JSON: what
+ * a record means is decided once, above, so that every store answers alike.
+ * docs/store-contract.md tells the story; this header is the law. It may
+ * change in a minor release; `size` in each table lets old and new meet.
+ *
+ * Rules that hold for every slot:
+ *  - Calls come from many threads at once.
+ *  - Keys arrive encoded (see sheaf_key_encode()) and NUL-terminated.
+ *  - Strings given to a callback are valid only during it.
+ *  - 0 or a negative code; `err` is never NULL here. A write that may have
+ *    happened is marked SHEAF_UNKNOWN; anything not marked certainly did not.
+ *  - A slot the store does not have answers SHEAF_UNSUPPORTED (the dispatch
+ *    does that for a NULL slot that is not required).
+ */
+#ifndef SHEAF_SYS_STORE_H
+#define SHEAF_SYS_STORE_H
+
+#include "../store.h"
+
+SHEAF_BEGIN
+
+/** A key as stores see it: every part encoded; owner = app "/" user. */
+typedef struct sheaf_store_key {
+	sheaf_str owner;
+	sheaf_str app;
+	sheaf_str user;
+	sheaf_str session;
+} sheaf_store_key;
+
+/** One record. `bytes` is its line without the line break; a '\n' follows it in memory. */
+typedef struct sheaf_row {
+	uint64_t seq;    /* the header has the base: 0 unless the session is a fork */
+	uint64_t parent; /* an entry's parent; a label's predecessor among the labels; else 0 */
+	int32_t kind;
+	int32_t damaged; /* from scan: the record cannot be read; bytes hold what is there */
+	sheaf_str id;
+	sheaf_str bytes;
+} sheaf_row;
+
+/*
+ * ---- Heads --------------------------------------------------------------
+ * What a log amounts to: revision, branches, name, counts. Opaque to stores,
+ * which keep it, copy it, or write it down as bytes.
+ */
+typedef struct sheaf_head sheaf_head;
+
+SHEAF_API sheaf_head *sheaf_head_new(void); /* NULL when out of memory */
+SHEAF_API void sheaf_head_free(sheaf_head *head);
+/** Makes `to` equal to `from`, reusing its memory. On failure `to` is unchanged. */
+SHEAF_API int sheaf_head_copy(sheaf_head *to, const sheaf_head *from, sheaf_error *err);
+SHEAF_API uint64_t sheaf_head_revision(const sheaf_head *head);
+/** The listing fields; key parts are not among them (the store knows the key). Owned by the head. */
+SHEAF_API void sheaf_head_info(const sheaf_head *head, sheaf_session_info *out);
+SHEAF_API int sheaf_head_hidden(const sheaf_head *head);
+SHEAF_API void sheaf_head_hide(sheaf_head *head);
+/** The sessions a fork reads: link `i` says records up to `base` are read from `session`
+ * (encoded, of the same owner). Links go from the nearest to the farthest, bases descend.
+ * Returns 0 when there is no link `i`. */
+SHEAF_API int sheaf_head_link(const sheaf_head *head, size_t i, sheaf_str *session, uint64_t *base);
+
+/** Writes the head as bytes into memory of the caller: returns the size needed, writes if it fits. */
+SHEAF_API size_t sheaf_head_encode(const sheaf_head *head, void *out, size_t room);
+/** The reverse. @return 0; SHEAF_DAMAGED for bytes that are no head; SHEAF_NOMEM */
+SHEAF_API int sheaf_head_decode(sheaf_head *head, const void *bytes, size_t len, sheaf_error *err);
+
+/**
+ * Takes the next record into account, as stores do that rebuild a head from a
+ * log. `row->bytes` must be a verified line; seq must follow the head's
+ * revision (the header comes first, into a new head). Fills row->parent, kind
+ * and id from the line where `seq_of` resolves the parent's id.
+ * @return 0; SHEAF_DAMAGED for a line that cannot follow; SHEAF_NOMEM
+ */
+typedef int (*sheaf_seq_of_fn)(void *ctx, sheaf_str id, uint64_t *seq); /* 1 found, 0 not */
+SHEAF_API int sheaf_head_fold(sheaf_head *head, sheaf_row *row, sheaf_seq_of_fn seq_of, void *ctx,
+                              sheaf_error *err);
+
+/*
+ * ---- Append -------------------------------------------------------------
+ * The one way to write. The store calls `stamp` with the head as it is (NULL:
+ * there is no session) and gets rows and the head after them, valid only on
+ * top of that head; or a refusal, which it passes on. It writes the rows only
+ * if the revision is still that head's, all or none, and then keeps `next`.
+ * A store may call `stamp` again with a newer head; the rows of the call before
+ * are then void. Rows belong to the caller and live until the append returns.
+ *
+ * With `create` set the first row is the header (kind SHEAF_KIND_SESSION).
+ */
+typedef int (*sheaf_stamp_fn)(void *ctx, const sheaf_head *head, sheaf_head *next,
+                              const sheaf_row **rows, size_t *count, sheaf_error *err);
+
+typedef struct sheaf_append_request {
+	size_t size; /* sizeof(sheaf_append_request) */
+	sheaf_stamp_fn stamp;
+	void *ctx;
+	const sheaf_str *ids; /* to look up before anything else; ids known to be new are left out */
+	size_t id_count;
+	uint64_t *seqs;       /* id_count places: the seq of each id the store holds, else 0 */
+	size_t bytes_hint;    /* about how much will be written */
+	int32_t create;       /* 1: there must be no session: else SHEAF_EXISTS, also when hidden */
+	int32_t durability;   /* never 0: the dispatch has filled in the store's */
+	int64_t deadline_us;  /* monotonic */
+	sheaf_str source;     /* create a fork: this session of the owner must be there and not
+	                         hidden when the new one becomes visible; else SHEAF_GONE */
+} sheaf_append_request;
+
+typedef struct sheaf_append_reply {
+	size_t known;       /* how many of the ids were held: if any, nothing was written */
+	int32_t durability; /* the level reached */
+	int32_t reserved0;
+} sheaf_append_reply;
+
+/* ---- Reading ------------------------------------------------------------ */
+
+typedef struct sheaf_scan {
+	size_t size; /* sizeof(sheaf_scan) */
+	uint64_t from;    /* first seq wanted; beyond the end gives nothing */
+	int32_t backward; /* from there towards the beginning */
+	int32_t reserved0;
+	size_t limit;     /* rows given to the callback at most */
+	uint64_t kinds;   /* mask; rows of other kinds are passed over cheaply */
+} sheaf_scan;
+
+/** 0 to go on, 1 to stop, negative to fail with that code. */
+typedef int (*sheaf_row_fn)(void *ctx, const sheaf_row *row);
+
+/** 0 to go on, 1 to stop, negative to fail. `info` has every field set. */
+typedef int (*sheaf_info_fn)(void *ctx, const sheaf_store_key *key, const sheaf_session_info *info);
+
+typedef struct sheaf_list_query {
+	size_t size; /* sizeof(sheaf_list_query) */
+	sheaf_str app;   /* encoded; {NULL,0} = all apps */
+	sheaf_str user;  /* encoded; {NULL,0} = all users */
+	int32_t has_after; /* start after (modified, owner, session) in the order of lists */
+	int32_t hidden;    /* 1: give hidden sessions too */
+	int64_t after_modified_us;
+	sheaf_str after_owner;
+	sheaf_str after_session;
+	const sheaf_list_options *filter; /* a hint: the caller filters again */
+} sheaf_list_query;
+
+/* ---- Removing ------------------------------------------------------------ */
+
+typedef struct sheaf_remove_request {
+	size_t size;      /* sizeof(sheaf_remove_request) */
+	int32_t reap;     /* 1: act only if the session is hidden: give back what no fork reads now */
+	int32_t reserved0;
+	int64_t deadline_us;
+	sheaf_info_fn reader; /* called for each session that still reads this one; may be NULL */
+	void *ctx;
+} sheaf_remove_request;
+
+typedef struct sheaf_remove_reply {
+	int32_t existed; /* it was there and visible (with reap: there) */
+	int32_t hidden;  /* something stays, for readers */
+} sheaf_remove_reply;
+
+/** Gives the rows that replace a log, in order, header first: 1 while `*row` was set, 0 at the end. */
+typedef int (*sheaf_rows_fn)(void *ctx, sheaf_row *row, sheaf_error *err);
+
+typedef int (*sheaf_problem_fn)(void *ctx, const sheaf_problem *problem);
+
+typedef struct sheaf_check_totals {
+	uint64_t sessions;
+	uint64_t records;
+	uint64_t bytes;
+} sheaf_check_totals;
+
+/** What head() knows beyond the head. */
+typedef struct sheaf_head_state {
+	int32_t readonly; /* foreign or newer format, or the store is */
+	int32_t damaged;
+	uint64_t torn_bytes;
+	uint64_t tail_bytes;
+	char torn_file[256];
+} sheaf_head_state;
+
+/* ---- The table ------------------------------------------------------------ */
+
+typedef struct sheaf_store_ops {
+	size_t size;        /* sizeof(sheaf_store_ops), written by the compiler */
+	const char *scheme; /* [a-z][a-z0-9+]{1,15} */
+
+	/** Required. `rest` is the URL after "scheme:", without its ?options. `option(name)` reads
+	 * one of those, {NULL,0} if absent; unknown names have been refused against `option_names`. */
+	int (*open)(void **backend, sheaf_str rest, const sheaf_store_options *options,
+	            sheaf_str (*option)(const void *url, const char *name), const void *url,
+	            sheaf_error *err);
+	const char *option_names; /* space-separated, e.g. "unsafe_fs" */
+
+	/** Required. Nothing is in flight. */
+	void (*close)(void *backend);
+
+	/** Required. */
+	void (*describe)(void *backend, sheaf_store_info *out);
+
+	/**
+	 * Required. The head as last acknowledged. `write` says the caller means to append: a
+	 * store that must recover a log before it can be written does it now.
+	 * SHEAF_NOT_FOUND. A hidden session is found, with sheaf_head_hidden().
+	 */
+	int (*head)(void *backend, const sheaf_store_key *key, int write, sheaf_head *out,
+	            sheaf_head_state *state, sheaf_error *err);
+
+	/** Required. See above. SHEAF_NOT_FOUND without `create` when there is no session. */
+	int (*append)(void *backend, const sheaf_store_key *key, const sheaf_append_request *request,
+	              sheaf_append_reply *reply, sheaf_error *err);
+
+	/** Required. Own rows only (a fork's inherited ones are read from its source by the caller),
+	 * whole batches only, the header never. Hidden sessions can be scanned. */
+	int (*scan)(void *backend, const sheaf_store_key *key, const sheaf_scan *scan, sheaf_row_fn fn,
+	            void *ctx, sheaf_error *err);
+
+	/** Required. The seq of an id in this log, in O(1) or O(log n): 0 with *seq, or NOT_FOUND. */
+	int (*find)(void *backend, const sheaf_store_key *key, sheaf_str id, uint64_t *seq,
+	            sheaf_error *err);
+
+	/** The header's line, for copies. Required. */
+	int (*header)(void *backend, const sheaf_store_key *key, sheaf_row_fn fn, void *ctx,
+	              sheaf_error *err);
+
+	/** Required. In the order of lists: modified_us descending, then owner, then session. */
+	int (*list)(void *backend, const sheaf_list_query *query, sheaf_info_fn fn, void *ctx,
+	            sheaf_error *err);
+
+	/**
+	 * Required. Removes a session nobody reads, with all that is derived from it, durably. If
+	 * forks read it, everything above the highest base is removed the same way, the rest is
+	 * hidden, and each reader is named. One atomic step against fork creation.
+	 */
+	int (*remove)(void *backend, const sheaf_store_key *key, const sheaf_remove_request *request,
+	              sheaf_remove_reply *reply, sheaf_error *err);
+
+	/** Required. Replaces the whole log if its revision is `revision`, else SHEAF_STALE. */
+	int (*replace)(void *backend, const sheaf_store_key *key, uint64_t revision, sheaf_rows_fn next,
+	               void *ctx, int64_t deadline_us, sheaf_error *err);
+
+	/** Optional. Reads and verifies everything of one session, or of all (`key` NULL). */
+	int (*check)(void *backend, const sheaf_store_key *key, sheaf_problem_fn fn, void *ctx,
+	             sheaf_check_totals *totals, sheaf_error *err);
+
+	/** Optional. See sheaf_store_repair(). */
+	int (*repair)(void *backend, const sheaf_store_key *key, sheaf_problem_fn fn, void *ctx,
+	              sheaf_check_totals *totals, int64_t deadline_us, sheaf_error *err);
+} sheaf_store_ops;
+
+/**
+ * Makes a scheme known to sheaf_open(). The table must outlive its use. Required
+ * slots are checked here, once.
+ * @return 0; SHEAF_INVALID (a bad scheme or a missing slot), SHEAF_EXISTS, SHEAF_LIMIT
+ */
+SHEAF_API int sheaf_store_register(const sheaf_store_ops *ops, sheaf_error *err);
+
+SHEAF_END
+#endif

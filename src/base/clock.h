@@ -1,0 +1,21 @@
+/* Time, through the seam, and its one spelling: 2026-11-14T10:00:00.000000Z. */
+#ifndef BASE_CLOCK_H
+#define BASE_CLOCK_H
+
+#include <stdbool.h>
+
+#include "sheaf/common.h"
+
+#define CLOCK_TEXT 27
+
+int64_t clock_now_us(void);       /* since 1970 */
+int64_t clock_monotonic_us(void); /* for deadlines */
+void clock_sleep_us(int64_t us);
+
+/* Years 0000..9999; values outside are clamped. Writes a NUL too. */
+void clock_format(char out[CLOCK_TEXT + 1], int64_t us);
+
+/* RFC 3339 with any fraction (cut to microseconds) and Z or an offset. */
+bool clock_parse(sheaf_str text, int64_t *out_us);
+
+#endif

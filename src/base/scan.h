@@ -1,0 +1,136 @@
+/*
+ * Finding the bytes that matter in JSON text, many at a time; private to src/base.
+ *
+ * A block is SCAN_WIDTH bytes. The scan_* functions over a block return the
+ * index of the first byte that matters, or SCAN_WIDTH; those over a range
+ * return a pointer to it, or `end`. Nothing reads past `end`.
+ */
+#ifndef BASE_SCAN_H
+#define BASE_SCAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#define SCAN_WIDTH 16u
+#else
+#define SCAN_WIDTH 8u
+#endif
+
+/* What ends a plain run inside a JSON string: a quote, a backslash or a control. */
+static inline bool scan_is_special(char c)
+{
+	return (unsigned char)c < 0x20 || c == '"' || c == '\\';
+}
+
+/* What changes nesting in JSON text: a quote, a bracket or a brace. */
+static inline bool scan_is_structure(char c)
+{
+	return c == '"' || (c | 0x20) == '{' || (c | 0x20) == '}';
+}
+
+#ifdef __SSE2__
+
+static inline size_t scan_first16(__m128i hits)
+{
+	unsigned mask = (unsigned)_mm_movemask_epi8(hits);
+	return mask != 0 ? (size_t)__builtin_ctz(mask) : SCAN_WIDTH;
+}
+
+static inline size_t scan_block_special(const char *p)
+{
+	__m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+	__m128i control = _mm_cmpeq_epi8(_mm_min_epu8(v, _mm_set1_epi8(0x1f)), v);
+	__m128i quote = _mm_cmpeq_epi8(v, _mm_set1_epi8('"'));
+	__m128i slash = _mm_cmpeq_epi8(v, _mm_set1_epi8('\\'));
+	return scan_first16(_mm_or_si128(control, _mm_or_si128(quote, slash)));
+}
+
+static inline size_t scan_block_structure(const char *p)
+{
+	__m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+	__m128i folded = _mm_or_si128(v, _mm_set1_epi8(0x20));
+	__m128i open = _mm_cmpeq_epi8(folded, _mm_set1_epi8('{'));
+	__m128i shut = _mm_cmpeq_epi8(folded, _mm_set1_epi8('}'));
+	__m128i quote = _mm_cmpeq_epi8(v, _mm_set1_epi8('"'));
+	return scan_first16(_mm_or_si128(quote, _mm_or_si128(open, shut)));
+}
+
+#else
+
+#define SCAN_ONES UINT64_C(0x0101010101010101)
+#define SCAN_HIGH UINT64_C(0x8080808080808080)
+
+static inline uint64_t scan_load8(const char *p)
+{
+	uint64_t v;
+	memcpy(&v, p, 8);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	v = __builtin_bswap64(v);
+#endif
+	return v;
+}
+
+/*
+ * The high bit of each byte below `limit` (at most 0x80). A borrow can mark a
+ * byte after a true hit by mistake, never one before: the first is right.
+ */
+static inline uint64_t scan_below(uint64_t v, uint64_t limit)
+{
+	return (v - SCAN_ONES * limit) & ~v & SCAN_HIGH;
+}
+
+static inline uint64_t scan_equal(uint64_t v, char c)
+{
+	return scan_below(v ^ (SCAN_ONES * (unsigned char)c), 1);
+}
+
+static inline size_t scan_first8(uint64_t hits)
+{
+	return hits != 0 ? (size_t)__builtin_ctzll(hits) / 8 : SCAN_WIDTH;
+}
+
+static inline size_t scan_block_special(const char *p)
+{
+	uint64_t v = scan_load8(p);
+	return scan_first8(scan_below(v, 0x20) | scan_equal(v, '"') | scan_equal(v, '\\'));
+}
+
+static inline size_t scan_block_structure(const char *p)
+{
+	uint64_t v = scan_load8(p), folded = v | (SCAN_ONES * 0x20);
+	return scan_first8(scan_equal(v, '"') | scan_equal(folded, '{') | scan_equal(folded, '}'));
+}
+
+#endif
+
+static inline const char *scan_special(const char *p, const char *end)
+{
+	while ((size_t)(end - p) >= SCAN_WIDTH) {
+		size_t at = scan_block_special(p);
+		p += at;
+		if (at < SCAN_WIDTH)
+			return p;
+	}
+	while (p < end && !scan_is_special(*p))
+		p++;
+	return p;
+}
+
+static inline const char *scan_structure(const char *p, const char *end)
+{
+	while ((size_t)(end - p) >= SCAN_WIDTH) {
+		size_t at = scan_block_structure(p);
+		p += at;
+		if (at < SCAN_WIDTH)
+			return p;
+	}
+	while (p < end && !scan_is_structure(*p))
+		p++;
+	return p;
+}
+
+#endif
