@@ -1,0 +1,378 @@
+/*
+ * A head moves on by one record. Most records are taken by their envelope
+ * alone; payloads are looked into only for what a head keeps of them.
+ *
+ * Whatever can fail comes before the first change, so that a head is never
+ * left between two records.
+ */
+#include "entry/head_inside.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "base/utf8.h"
+#include "entry/check.h"
+#include "entry/members.h"
+
+#define PREVIEW_BYTES 120u
+
+/* What a record changes besides the counts every record changes. */
+typedef struct change {
+	json_doc **doc;
+	bool has_usage;
+	bool has_name;
+	bool has_metadata;
+	uint64_t usage_turn; /* hash of the turn a message's usage belongs to; 0 = none */
+	sheaf_usage usage;
+	shared *name;
+	shared *metadata;
+	shared *preview;
+} change;
+
+static void change_done(change *c)
+{
+	shared_unref(c->name);
+	shared_unref(c->metadata);
+	shared_unref(c->preview);
+}
+
+/* Parses a piece of a body; what does not parse is damage, for the line's crc held. */
+static int parse(const json_val **out, sheaf_str text, json_doc **doc, sheaf_error *err)
+{
+	*out = NULL;
+	int rc = json_parse(doc, text, err);
+	if (rc == SHEAF_FORMAT)
+		return err_set(err, SHEAF_DAMAGED, "a record's body is not JSON");
+	if (rc == 0)
+		*out = json_root(*doc);
+	return rc;
+}
+
+/* ---- Messages and turns --------------------------------------------------- */
+
+/* A turn's hash, never 0; 0 for a value that is no string. */
+static int turn_hash(uint64_t *out, sheaf_str value, json_doc **doc, sheaf_error *err)
+{
+	*out = 0;
+	if (value.len < 2 || value.ptr[0] != '"')
+		return 0;
+	sheaf_str turn = {value.ptr + 1, value.len - 2};
+	if (memchr(turn.ptr, '\\', turn.len) != NULL) {
+		const json_val *parsed;
+		int rc = parse(&parsed, value, doc, err);
+		if (rc != 0)
+			return rc;
+		turn = json_string(parsed);
+	}
+	uint64_t hash = str_hash(turn);
+	*out = hash != 0 ? hash : 1;
+	return 0;
+}
+
+static bool turn_had_usage(const counts *n, uint64_t hash)
+{
+	size_t count = n->usage_turn_count < HEAD_TURNS ? (size_t)n->usage_turn_count : HEAD_TURNS;
+	for (size_t i = 0; i < count; i++) {
+		if (n->usage_turns[i] == hash)
+			return true;
+	}
+	return false;
+}
+
+/* A whole number's value, as message_usage() has it: 0 for anything else. */
+static uint64_t whole(sheaf_str digits)
+{
+	uint64_t value = 0;
+	for (size_t i = 0; i < digits.len; i++) {
+		uint64_t digit = (uint64_t)(unsigned char)digits.ptr[i] - '0';
+		if (digit > 9 || value > (UINT64_MAX - digit) / 10)
+			return 0;
+		value = value * 10 + digit;
+	}
+	return value;
+}
+
+/* Nearly every reply has usage, so it is read where it stands. */
+static void read_usage(change *c, sheaf_str value)
+{
+	if (value.len == 0 || value.ptr[0] != '{')
+		return;
+	const struct {
+		const char *name;
+		uint64_t *count;
+	} places[] = {
+		{"input", &c->usage.input},
+		{"output", &c->usage.output},
+		{"cache_read", &c->usage.cache_read},
+		{"cache_write_5m", &c->usage.cache_write_5m},
+		{"cache_write_1h", &c->usage.cache_write_1h},
+		{"reasoning", &c->usage.reasoning},
+	};
+	sheaf_str inside = members_inside(value), key, number;
+	c->has_usage = true;
+	for (size_t at = 0; members_next(inside, &at, &key, &number);) {
+		for (size_t i = 0; i < COUNT_OF(places); i++) {
+			if (members_key_is(key, places[i].name))
+				*places[i].count = whole(number);
+		}
+	}
+}
+
+static bool is_space(char c)
+{
+	return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/* The beginning of a text on one line: blanks squeezed, controls dropped. */
+static sheaf_str make_preview(char out[PREVIEW_BYTES + 8], sheaf_str text)
+{
+	size_t len = 0;
+	bool space = false;
+	for (size_t i = 0; i < text.len && len <= PREVIEW_BYTES + 4; i++) {
+		unsigned char c = (unsigned char)text.ptr[i];
+		bool c1 = c == 0xc2 && i + 1 < text.len && (unsigned char)text.ptr[i + 1] < 0xa0;
+		if (is_space(text.ptr[i])) {
+			space = len != 0;
+			continue;
+		}
+		if (c < 0x20 || c == 0x7f || c1) {
+			i += c1;
+			continue;
+		}
+		if (space)
+			out[len++] = ' ';
+		space = false;
+		out[len++] = text.ptr[i];
+	}
+	sheaf_str cut = utf8_cut(str_make(out, len), PREVIEW_BYTES);
+	while (cut.len != 0 && cut.ptr[cut.len - 1] == ' ')
+		cut.len--;
+	return cut;
+}
+
+/* The first text in a parsed content. */
+static sheaf_str first_text(const json_val *content)
+{
+	if (json_type_of(content) == JSON_STRING)
+		return json_string(content);
+	for (json_iter it = json_each(content); json_next(&it);) {
+		if (!str_eq(json_string(json_get(it.value, "type")), SHEAF_STR("text")))
+			continue;
+		const json_val *text = json_get(it.value, "text");
+		return json_string(json_type_of(text) == JSON_STRING ? text
+		                                                     : json_get(text, "content"));
+	}
+	return str_make(NULL, 0);
+}
+
+static int read_preview(change *c, sheaf_str content, sheaf_error *err)
+{
+	char room[PREVIEW_BYTES + 8];
+	const json_val *parsed;
+	int rc = parse(&parsed, content, c->doc, err);
+	if (rc != 0)
+		return rc;
+	sheaf_str preview = make_preview(room, first_text(parsed));
+	if (preview.len == 0)
+		return 0;
+	c->preview = shared_new(preview);
+	return c->preview != NULL ? 0 : err_nomem(err);
+}
+
+/*
+ * The inside of a payload. Ours is the first member, and its own members can be
+ * walked without looking for its end.
+ */
+static sheaf_str payload_inside(sheaf_str body, const char *type)
+{
+	size_t len = strlen(type);
+	if (body.len > len + 4 && body.ptr[0] == '"' && memcmp(body.ptr + 1, type, len) == 0 &&
+	    memcmp(body.ptr + 1 + len, "\":{", 3) == 0)
+		return str_make(body.ptr + len + 4, body.len - len - 4);
+	return members_inside(members_find(body, type));
+}
+
+/* What follows a payload walked up to `at`; the whole body if something precedes it. */
+static sheaf_str after(sheaf_str body, sheaf_str inside, size_t at)
+{
+	const char *end = body.ptr + body.len;
+	if (inside.ptr == NULL || inside.ptr + inside.len != end)
+		return body;
+	const char *brace = memchr(inside.ptr + at, '}', inside.len - at);
+	return brace != NULL ? str_make(brace + 1, (size_t)(end - brace - 1)) : body;
+}
+
+static int read_message(change *c, const sheaf_head *h, sheaf_str body, sheaf_error *err)
+{
+	sheaf_str key, value, role = {NULL, 0}, content = {NULL, 0}, usage = {NULL, 0};
+	sheaf_str inside = payload_inside(body, "message");
+	size_t at = 0;
+	while (members_next(inside, &at, &key, &value)) {
+		if (role.ptr == NULL && members_key_is(key, "role"))
+			role = value;
+		else if (content.ptr == NULL && members_key_is(key, "content"))
+			content = value;
+		else if (usage.ptr == NULL && members_key_is(key, "usage"))
+			usage = value;
+	}
+	int rc = 0;
+	read_usage(c, usage);
+	if (c->has_usage)
+		rc = turn_hash(&c->usage_turn, members_find(after(body, inside, at), "turn"),
+		               c->doc, err);
+	if (rc == 0 && h->preview == NULL && content.ptr != NULL &&
+	    str_eq(role, SHEAF_STR("\"user\"")))
+		rc = read_preview(c, content, err);
+	return rc;
+}
+
+static int read_turn_end(change *c, const sheaf_head *h, sheaf_str body, sheaf_error *err)
+{
+	uint64_t turn;
+	sheaf_str inside = payload_inside(body, "turn_end");
+	int rc = turn_hash(&turn, members_find(inside, "turn"), c->doc, err);
+	/* A turn's usage repeats that of its messages where they have any. */
+	if (rc == 0 && (turn == 0 || !turn_had_usage(&h->n, turn)))
+		read_usage(c, members_find(inside, "usage"));
+	return rc;
+}
+
+/* ---- Facts that a head keeps ---------------------------------------------- */
+
+static int read_session_info(change *c, sheaf_str body, sheaf_error *err)
+{
+	sheaf_str payload = members_find(body, "session_info");
+	const json_val *root;
+	if (payload.ptr == NULL)
+		return 0;
+	int rc = parse(&root, payload, c->doc, err);
+	if (rc != 0)
+		return rc;
+	sheaf_str name = json_string(json_get(root, "name"));
+	c->has_name = name.ptr != NULL;
+	if (name.len != 0 && (c->name = shared_new(utf8_cut(name, SHEAF_NAME_BYTES_MAX))) == NULL)
+		return err_nomem(err);
+	if (json_type_of(json_get(root, "metadata")) != JSON_OBJECT)
+		return 0;
+	c->has_metadata = true;
+	c->metadata = shared_new(members_find(members_inside(payload), "metadata"));
+	return c->metadata != NULL ? 0 : err_nomem(err);
+}
+
+/*
+ * A branch pointer moved, or gone. This is all such a record changes, so it may
+ * fail in the middle of nothing.
+ */
+static int apply_leaf(sheaf_head *h, sheaf_str body, json_doc **doc, sheaf_error *err)
+{
+	const json_val *root = NULL;
+	sheaf_str payload = members_find(body, "leaf");
+	int rc = payload.ptr != NULL ? parse(&root, payload, doc, err) : 0;
+	if (rc != 0)
+		return rc;
+	sheaf_str name = json_string(json_get(root, "branch"));
+	const json_val *entry = json_get(root, "entry_id");
+	sheaf_str id = json_string(entry);
+	uint64_t seq = 0;
+	if (name.len == 0 || name.len > SHEAF_BRANCH_BYTES_MAX || id.len > SHEAF_ID_BYTES_MAX)
+		return err_set(err, SHEAF_DAMAGED, "a leaf names no branch");
+	if (entry == NULL) {
+		slot *gone = head_slot_find(h, name);
+		if (gone != NULL && gone != &h->main)
+			head_slot_remove(h, gone);
+		return 0;
+	}
+	if (id.len != 0 && (!json_u64(json_get(root, "entry_seq"), &seq) || seq == 0))
+		return err_set(err, SHEAF_DAMAGED, "a leaf names no entry");
+	slot *s;
+	rc = head_slot(h, name, &s, err);
+	if (rc == 0)
+		head_slot_set(s, id, seq);
+	return rc;
+}
+
+/* ---- Applying ------------------------------------------------------------- */
+
+static int read_change(change *c, const sheaf_head *h, int32_t kind, sheaf_str body,
+                       sheaf_error *err)
+{
+	switch (kind) {
+	case SHEAF_KIND_MESSAGE:
+		return read_message(c, h, body, err);
+	case SHEAF_KIND_TURN_END:
+		return read_turn_end(c, h, body, err);
+	case SHEAF_KIND_SESSION_INFO:
+		return read_session_info(c, body, err);
+	default:
+		return 0;
+	}
+}
+
+static void add(uint64_t *to, uint64_t value)
+{
+	*to = value > UINT64_MAX - *to ? UINT64_MAX : *to + value;
+}
+
+static void take_usage(counts *n, const change *c)
+{
+	if (!c->has_usage)
+		return;
+	add(&n->usage.input, c->usage.input);
+	add(&n->usage.cache_read, c->usage.cache_read);
+	add(&n->usage.cache_write_5m, c->usage.cache_write_5m);
+	add(&n->usage.cache_write_1h, c->usage.cache_write_1h);
+	add(&n->usage.output, c->usage.output);
+	add(&n->usage.reasoning, c->usage.reasoning);
+	if (c->usage_turn != 0 && !turn_had_usage(n, c->usage_turn))
+		n->usage_turns[n->usage_turn_count++ % HEAD_TURNS] = c->usage_turn;
+}
+
+/* Moves a text from the change to the head. */
+static void take_text(shared **to, shared **from)
+{
+	shared_unref(*to);
+	*to = *from;
+	*from = NULL;
+}
+
+static void take_change(sheaf_head *h, change *c)
+{
+	take_usage(&h->n, c);
+	if (c->preview != NULL)
+		take_text(&h->preview, &c->preview);
+	if (c->has_name)
+		take_text(&h->name, &c->name);
+	if (c->has_metadata)
+		take_text(&h->metadata, &c->metadata);
+}
+
+int head_apply(sheaf_head *h, int32_t kind, sheaf_str id, sheaf_str branch, sheaf_str body,
+               int64_t time_us, uint64_t seq, json_doc **doc, sheaf_error *err)
+{
+	assert(h->begun && seq == h->n.revision + 1);
+	_cleanup_(change_done) change c = {.doc = doc};
+	int rc = read_change(&c, h, kind, body, err);
+	if (rc == 0 && kind == SHEAF_KIND_LEAF)
+		rc = apply_leaf(h, body, doc, err);
+	if (rc == 0 && !record_kind_is_fact(kind)) {
+		slot *s;
+		rc = head_slot(h, branch, &s, err);
+		if (rc == 0)
+			head_slot_set(s, id, seq);
+	}
+	if (rc != 0)
+		return rc;
+	take_change(h, &c);
+	h->n.revision = seq;
+	h->n.records++;
+	h->n.modified_us = time_us;
+	h->n.messages += kind == SHEAF_KIND_MESSAGE;
+	h->n.turns += kind == SHEAF_KIND_TURN_END;
+	if (kind == SHEAF_KIND_LABEL)
+		h->n.last_label = seq;
+	if (kind == SHEAF_KIND_LOST)
+		h->n.last_lost = seq;
+	return 0;
+}
