@@ -1,0 +1,424 @@
+/*
+ * Appending: threads of a process queue at a log; one leads, takes the lock,
+ * stamps and writes what all of them brought with one write(), syncs once if
+ * any of them asked for it, and answers all.
+ *
+ * What a failure leaves:
+ *   stamp refuses, lock not got      nothing was written             FAILED
+ *   write fails or is short          cut back to where it was        FAILED
+ *   … and cutting back fails too     perhaps there                   UNKNOWN
+ *   fdatasync fails                  perhaps there, perhaps not:     UNKNOWN
+ *                                    the file is sealed for every process, since
+ *                                    a second sync would lie; the next writer
+ *                                    copies what verifies to a new inode
+ */
+#include <errno.h>
+#include <fcntl.h>
+
+#include "base/clock.h"
+#include "store/jsonl.h"
+
+/* ---- Having a log to oneself --------------------------------------------------- */
+
+/* The next in line: a waiting append leads, or else whoever waits for the whole log. */
+static void pass_on(jlog *log)
+{
+	log->leader = false;
+	if (log->idle_waiters)
+		pthread_cond_broadcast(&log->led);
+	if (log->first)
+		pthread_cond_signal(&log->first->wake);
+}
+
+int jlog_lead(jlog *log, int64_t deadline_us, sheaf_error *err)
+{
+	pthread_mutex_lock(&log->mutex);
+	while (log->leader) {
+		if (clock_monotonic_us() > deadline_us) {
+			pthread_mutex_unlock(&log->mutex);
+			return err_set(err, SHEAF_BUSY, "the session is being written to");
+		}
+		log->idle_waiters++;
+		pthread_cond_wait(&log->led, &log->mutex);
+		log->idle_waiters--;
+	}
+	log->leader = true;
+	return 0;
+}
+
+void jlog_unlead(jlog *log)
+{
+	pass_on(log);
+	pthread_mutex_unlock(&log->mutex);
+}
+
+static int take_lock(int fd, int64_t deadline_us, sheaf_error *err)
+{
+	for (int64_t pause = 50;; pause = pause * 2 > 5000 ? 5000 : pause * 2) {
+		if (io_lock_try(fd, F_WRLCK) == 0)
+			return 0;
+		if (errno != EAGAIN && errno != EACCES)
+			return err_sys(err, SHEAF_STORAGE, errno, "cannot lock the log");
+		if (clock_monotonic_us() + pause > deadline_us)
+			return err_set(err, SHEAF_BUSY, "another process holds the session's lock");
+		clock_sleep_us(pause);
+	}
+}
+
+/*
+ * The lock of the file the log has now. Readers go on meanwhile: the mutex is
+ * given up, so the file may be another one afterwards (1: look again).
+ */
+static int lock_file(jlog *log, int64_t deadline_us, sheaf_error *err)
+{
+	if (io_lock_try(log->file->fd, F_WRLCK) == 0)
+		return 0;
+	_cleanup_(jfile_unrefp) jfile *file = jfile_ref(log->file);
+	pthread_mutex_unlock(&log->mutex);
+	int rc = take_lock(file->fd, deadline_us, err);
+	pthread_mutex_lock(&log->mutex);
+	if (rc == 0 && log->file != file) {
+		io_lock_try(file->fd, F_UNLCK);
+		return 1;
+	}
+	return rc;
+}
+
+void jlog_unlock(jlog *log)
+{
+	if (log->file)
+		io_lock_try(log->file->fd, F_UNLCK);
+}
+
+/* The log as it is now, under the lock. 1: it was replaced, look again. */
+static int settle(jlog *log, sheaf_error *err)
+{
+	io_stat st;
+
+	if (io_stat_fd_lean(log->file->fd, &st))
+		return err_sys(err, SHEAF_STORAGE, errno, "cannot look at the log");
+	if (st.links == 0 || st.size < log->size) {
+		jlog_unlock(log);
+		jlog_unload(log);
+		return 1;
+	}
+	if (jlog_sealed(&st)) {
+		int rc = jlog_follow(log, false, err);
+		if (rc == 0)
+			rc = jlog_rewrite(log, err);
+		jlog_unlock(log);
+		if (rc)
+			return rc;
+		jlog_unload(log);
+		return 1;
+	}
+	if (st.size != log->size || log->needs_newline)
+		return jlog_follow(log, true, err);
+	return 0;
+}
+
+int jlog_lock(jlog *log, int64_t deadline_us, sheaf_error *err)
+{
+	for (int again = 0; again < 4; again++) {
+		int rc = jlog_load(log, err);
+		if (rc)
+			return rc;
+		if (log->readonly)
+			return err_set(err, SHEAF_READONLY,
+			               log->foreign ? "the file was not written by Sheaf"
+			                            : "the session can only be read");
+		rc = lock_file(log, deadline_us, err);
+		if (rc > 0)
+			continue;
+		if (rc < 0)
+			return rc;
+		rc = settle(log, err);
+		if (rc == 0 && log->damaged)
+			rc = err_set(err, SHEAF_DAMAGED, "the session is damaged"),
+			err_hint(err, "sheaf check shows it, sheaf repair makes it writable");
+		if (rc < 0)
+			jlog_unlock(log);
+		if (rc <= 0)
+			return rc;
+	}
+	return err_set(err, SHEAF_BUSY, "the session keeps being replaced");
+}
+
+/* ---- One group ------------------------------------------------------------------- */
+
+typedef struct group {
+	jlog *log;
+	jwaiter *first;
+	sheaf_head *head; /* after what was stamped so far: log->head or a spare */
+	size_t mark;      /* log->tail_count before the group */
+	size_t records;   /* in log->tail with the group's */
+	bool sync;
+} group;
+
+/* Looks up the ids a request names. 1: some are there already. */
+static int look_up(jlog *log, const sheaf_append_request *q, sheaf_append_reply *reply,
+                   sheaf_error *err)
+{
+	reply->known = 0;
+	for (size_t i = 0; i < q->id_count; i++) {
+		q->seqs[i] = 0;
+		int rc = jlog_find(log, q->ids[i], &q->seqs[i], err);
+		if (rc == 0)
+			reply->known++;
+		else if (rc != SHEAF_NOT_FOUND)
+			return rc;
+	}
+	return reply->known > 0;
+}
+
+/* Ids stamped earlier in this group are not on the disk yet, so find cannot see their lines. */
+static bool stamped_before(const group *g, const jwaiter *w)
+{
+	const sheaf_append_request *q = w->request;
+	for (size_t i = 0; i < q->id_count; i++) {
+		uint64_t hash = str_hash(q->ids[i]);
+		for (size_t k = g->mark; k < g->log->tail_count; k++)
+			if (g->log->tail[k].hash == hash)
+				return true;
+	}
+	return false;
+}
+
+static int add_rows(group *g, const sheaf_row *rows, size_t count, sheaf_error *err)
+{
+	jlog *log = g->log;
+	size_t out_mark = log->out.len, tail_mark = log->tail_count;
+	int rc = 0;
+
+	for (size_t i = 0; i < count && rc == 0; i++) {
+		jslot slot = {.offset = log->size + log->out.len,
+		              .hash = str_hash(rows[i].id),
+		              .parent = rows[i].parent,
+		              .length = (uint32_t)rows[i].bytes.len,
+		              .kind = (uint8_t)rows[i].kind};
+		buf_add(&log->out, rows[i].bytes.ptr, rows[i].bytes.len + 1);
+		rc = buf_status(&log->out, err);
+		if (rc == 0)
+			rc = jlog_push(log, &slot, err);
+	}
+	if (rc) {
+		log->out.len = out_mark;
+		log->out.status = 0;
+		jlog_drop_from(log, tail_mark);
+	}
+	return rc;
+}
+
+/* Stamps one request on top of what the group has. */
+static void stamp(group *g, jwaiter *w)
+{
+	jlog *log = g->log;
+	const sheaf_append_request *q = w->request;
+	sheaf_head *next = g->head == log->spare[0] ? log->spare[1] : log->spare[0];
+	const sheaf_row *rows = NULL;
+	size_t count = 0;
+
+	w->rc = look_up(log, q, w->reply, w->err);
+	if (w->rc) {
+		w->rc = w->rc > 0 ? 0 : w->rc;
+		return;
+	}
+	w->rc = q->stamp(q->ctx, g->head, next, &rows, &count, w->err);
+	if (w->rc == 0)
+		w->rc = add_rows(g, rows, count, w->err);
+	if (w->rc)
+		return;
+	w->stamped = true;
+	g->head = next;
+	if (q->durability >= SHEAF_DURABILITY_DISK)
+		g->sync = true;
+}
+
+/* The write and the sync. The outcome for all that were stamped. */
+static int commit(group *g, sheaf_error *err)
+{
+	jlog *log = g->log;
+
+	ssize_t n = io_write(log->file->fd, log->out.ptr, log->out.len);
+	if (n != (ssize_t)log->out.len) {
+		int rc = err_sys(err, SHEAF_STORAGE, n < 0 ? errno : ENOSPC, "cannot write to the log");
+		if (io_ftruncate(log->file->fd, (off_t)log->size) == 0)
+			return rc;
+		return err_unknown(err, rc);
+	}
+	uint64_t end = log->size + log->out.len;
+	if (!g->sync && end - log->synced <= JSONL_UNSYNCED_MAX &&
+	    g->records < JSONL_INDEX_RECORDS_FORCE)
+		return 0;
+	if (io_fdatasync(log->file->fd)) {
+		int why = errno;
+		io_fchmod(log->file->fd, S_IRUSR | S_IWUSR | S_ISVTX);
+		return err_unknown(err, err_sys(err, SHEAF_STORAGE, why, "cannot sync the log"));
+	}
+	log->synced = end;
+	return 0;
+}
+
+static void note_last(jlog *log)
+{
+	/* The line's own text is at the end of what was written. */
+	log->last_crc = jline_crc(str_make(log->out.ptr, log->out.len - 1));
+	log->last_id = (sheaf_str){NULL, 0};
+	log->last_id_seq = 0;
+}
+
+/* After the commit: what was stamped is now the log. */
+static void publish(group *g)
+{
+	jlog *log = g->log;
+	log->size += log->out.len;
+	log->file_seen = log->size;
+	note_last(log);
+	sheaf_head *old = log->head;
+	log->head = g->head;
+	if (log->spare[0] == g->head)
+		log->spare[0] = old;
+	else
+		log->spare[1] = old;
+}
+
+/*
+ * The group under the lock. The mutex is not held: leadership keeps others from
+ * changing the log, and readers go on with what was acknowledged. Tail and
+ * table are touched only here, so stamping takes the mutex for them.
+ */
+static void run_group(group *g)
+{
+	jlog *log = g->log;
+	sheaf_error err;
+	int rc = jlog_lock(log, g->first->request->deadline_us, &err);
+
+	g->mark = log->tail_count;
+	g->head = log->head;
+	buf_reset(&log->out);
+	if (rc == 0 && log->needs_newline)
+		rc = err_set(&err, SHEAF_BUSY, "the log ends in a line being written");
+	for (jwaiter *w = g->first; w; w = w->next) {
+		if (rc) {
+			w->rc = rc;
+			*w->err = err;
+		} else if (!stamped_before(g, w)) {
+			stamp(g, w);
+		} else {
+			w->again = true; /* when the line can be read */
+		}
+	}
+	if (rc == 0 && log->out.len) {
+		g->records = log->tail_count;
+		log->tail_count = g->mark; /* readers see it when it is acknowledged */
+		pthread_mutex_unlock(&log->mutex);
+		rc = commit(g, &err);
+		pthread_mutex_lock(&log->mutex);
+		log->tail_count = g->records;
+		if (rc == 0) {
+			publish(g);
+			jlog_cover(log, false);
+		} else {
+			jlog_drop_from(log, g->mark);
+		}
+		for (jwaiter *w = g->first; w; w = w->next)
+			if (w->stamped) {
+				w->rc = rc;
+				if (rc)
+					*w->err = err;
+				w->reply->durability = log->synced >= log->size
+				                               ? SHEAF_DURABILITY_DISK
+				                               : SHEAF_DURABILITY_PROCESS;
+			}
+		jlog_unlock(log);
+		if (rc)
+			jlog_unload(log); /* look again at what is there */
+		else
+			jcatalogue_touch(log);
+	} else if (rc == 0) {
+		jlog_unlock(log);
+	}
+}
+
+/* Takes waiting requests, at least one, until they would fill one write. Mutex held. */
+static void take_group(jlog *log, group *g)
+{
+	size_t bytes = 0;
+	jwaiter **end = &log->first;
+
+	g->first = log->first;
+	do {
+		bytes += (*end)->request->bytes_hint;
+		end = &(*end)->next;
+	} while (*end && bytes + (*end)->request->bytes_hint <= JSONL_GROUP_BYTES);
+	log->first = *end;
+	*end = NULL;
+	if (!log->first)
+		log->last = NULL;
+}
+
+static void enqueue(jlog *log, jwaiter *w)
+{
+	w->next = NULL;
+	if (log->last)
+		log->last->next = w;
+	else
+		log->first = w;
+	log->last = w;
+}
+
+/* Leads one group: own request first or not, all are answered. Mutex held. */
+static void lead(jlog *log, jwaiter *self)
+{
+	group g = {.log = log};
+
+	log->leader = true;
+	take_group(log, &g);
+	run_group(&g);
+	for (jwaiter *w = g.first, *next; w; w = next) {
+		next = w->next;
+		if (w->again) {
+			w->again = false;
+			enqueue(log, w);
+			continue;
+		}
+		w->done = true;
+		if (w != self)
+			pthread_cond_signal(&w->wake);
+	}
+	pass_on(log);
+}
+
+static int append_existing(jstore *js, const sheaf_store_key *key,
+                           const sheaf_append_request *request, sheaf_append_reply *reply,
+                           sheaf_error *err)
+{
+	_cleanup_(jlog_putp) jlog *log = NULL;
+	jwaiter self = {.request = request, .reply = reply, .err = err};
+	int rc = jlog_get(js, key, &log, err);
+
+	if (rc)
+		return rc;
+	pthread_cond_init(&self.wake, NULL);
+	pthread_mutex_lock(&log->mutex);
+	enqueue(log, &self);
+	while (!self.done) {
+		if (!log->leader) {
+			lead(log, &self);
+		} else {
+			pthread_cond_wait(&self.wake, &log->mutex);
+		}
+	}
+	pthread_mutex_unlock(&log->mutex);
+	pthread_cond_destroy(&self.wake);
+	return self.rc;
+}
+
+int jsonl_append(void *backend, const sheaf_store_key *key, const sheaf_append_request *request,
+                 sheaf_append_reply *reply, sheaf_error *err)
+{
+	reply->known = 0;
+	if (request->create)
+		return jsonl_create(backend, key, request, reply, err);
+	return append_existing(backend, key, request, reply, err);
+}

@@ -1,0 +1,453 @@
+/*
+ * Logs that come into being, are replaced as a whole, or go.
+ *
+ * A log never appears half-written: it is made under another name, synced, and
+ * then linked or renamed into place, and the directory is synced before anybody
+ * is told. A log that is replaced leaves its old inode without a name, which
+ * every process with it open notices under the lock.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+
+#include "base/uuid.h"
+#include "store/jsonl.h"
+
+int jcopy_range(int in, uint64_t from, uint64_t to, int out, sheaf_error *err)
+{
+	enum { CHUNK = 256 << 10 };
+	_cleanup_(mem_freep) char *chunk = mem_alloc(CHUNK);
+
+	if (!chunk)
+		return err_nomem(err);
+	while (from < to) {
+		size_t want = to - from < CHUNK ? (size_t)(to - from) : CHUNK;
+		ssize_t got = io_pread_full(in, chunk, want, (off_t)from);
+		if (got != (ssize_t)want)
+			return err_sys(err, SHEAF_STORAGE, got < 0 ? errno : EIO, "cannot read the log");
+		if (io_write_full(out, chunk, want))
+			return err_sys(err, SHEAF_STORAGE, errno, "cannot write a copy of the log");
+		from += want;
+	}
+	return 0;
+}
+
+int jtmp_open(jowner *o, char name[64], sheaf_error *err)
+{
+	char id[UUID_TEXT + 1];
+	int side = jowner_side(o);
+	int rc = uuid7_new(id, err);
+
+	if (rc)
+		return rc;
+	if (side < 0)
+		return err_sys(err, SHEAF_STORAGE, errno, "cannot make the directory " JSONL_SIDE_DIR);
+	snprintf(name, 64, "tmp-%s", id);
+	int fd = io_open(side, name, O_RDWR | O_APPEND | O_CREAT | O_EXCL, 0600);
+	return fd >= 0 ? fd : err_sys(err, SHEAF_STORAGE, errno, "cannot make a file");
+}
+
+int jtmp_install(jlog *log, int fd, const char *tmp, sheaf_error *err)
+{
+	jowner *o = log->owner;
+	int rc = 0;
+
+	if (io_fsync(fd))
+		return err_sys(err, SHEAF_STORAGE, errno, "cannot sync the new log");
+	jcatalogue_begin(o);
+	if (io_rename(jowner_side(o), tmp, o->dir, log->file_name))
+		rc = err_sys(err, SHEAF_STORAGE, errno, "cannot put the new log in place");
+	else if (io_fsync(o->dir))
+		rc = err_unknown(err, err_sys(err, SHEAF_STORAGE, errno, "cannot sync the directory"));
+	jcatalogue_end(o);
+	return rc;
+}
+
+/* ---- New ------------------------------------------------------------------------ */
+
+static int write_rows(int fd, const sheaf_row *rows, size_t count, uint64_t *size, sheaf_error *err)
+{
+	_cleanup_(buf_free) buf out = BUF_INIT(SIZE_MAX);
+
+	*size = 0;
+	for (size_t i = 0; i < count; i++) {
+		buf_add(&out, rows[i].bytes.ptr, rows[i].bytes.len + 1);
+		if (i + 1 < count && out.len < JSONL_GROUP_BYTES)
+			continue;
+		int rc = buf_status(&out, err);
+		if (rc)
+			return rc;
+		if (io_write_full(fd, out.ptr, out.len))
+			return err_sys(err, SHEAF_STORAGE, errno, "cannot write the new log");
+		*size += out.len;
+		buf_reset(&out);
+	}
+	return 0;
+}
+
+/* Links the finished file to the session's name: it must not be taken. */
+static int link_new(jowner *o, const char *tmp, const char *file, const char *session,
+                    uint64_t size, const sheaf_head *head, sheaf_error *err)
+{
+	int side = jowner_side(o), rc = 0;
+
+	jcatalogue_begin(o);
+	if (io_link(side, tmp, o->dir, file))
+		rc = errno == EEXIST ? err_set(err, SHEAF_EXISTS, "the session exists already")
+		                     : err_sys(err, SHEAF_STORAGE, errno, "cannot name the new log");
+	else if (io_fsync(o->dir))
+		rc = err_unknown(err, err_sys(err, SHEAF_STORAGE, errno, "cannot sync the directory"));
+	if (rc == 0)
+		jcatalogue_put(o, session, size, head);
+	jcatalogue_end(o);
+	return rc;
+}
+
+static int create_file(jowner *o, const sheaf_store_key *key, const sheaf_append_request *request,
+                       sheaf_append_reply *reply, sheaf_error *err)
+{
+	char tmp[64], file[JSONL_NAME_ROOM];
+	const sheaf_row *rows;
+	uint64_t size;
+	size_t count;
+	sheaf_head *head = sheaf_head_new();
+	_cleanup_(io_closep) int fd = -1;
+	int rc = head ? request->stamp(request->ctx, NULL, head, &rows, &count, err)
+	              : err_nomem(err);
+
+	snprintf(file, sizeof(file), "%s.jsonl", key->session.ptr);
+	if (rc == 0) {
+		fd = jtmp_open(o, tmp, err);
+		rc = fd < 0 ? fd : 0;
+	}
+	if (rc == 0) {
+		rc = write_rows(fd, rows, count, &size, err);
+		if (rc == 0 && io_fsync(fd))
+			rc = err_sys(err, SHEAF_STORAGE, errno, "cannot sync the new log");
+		if (rc == 0)
+			rc = link_new(o, tmp, file, key->session.ptr, size, head, err);
+		io_unlink(jowner_side(o), tmp);
+	}
+	if (fd < 0)
+		fd = -1;
+	if (rc == 0)
+		reply->durability = SHEAF_DURABILITY_DISK;
+	sheaf_head_free(head);
+	return rc;
+}
+
+/* A fork becomes visible while its source is locked, so that no delete can overlook it. */
+static int create_fork(jowner *o, const sheaf_store_key *key, const sheaf_append_request *request,
+                       sheaf_append_reply *reply, sheaf_error *err)
+{
+	_cleanup_(jlog_putp) jlog *source = NULL;
+	int rc = jlog_get_named(o, request->source.ptr, &source, err);
+
+	if (rc)
+		return rc;
+	rc = jlog_lead(source, request->deadline_us, err);
+	if (rc)
+		return rc;
+	rc = jlog_lock(source, request->deadline_us, err);
+	bool locked = rc == 0;
+	if (rc == SHEAF_READONLY || rc == SHEAF_DAMAGED)
+		rc = 0; /* such a source does not go away by our doing; its bytes stay where they are */
+	if (rc == SHEAF_NOT_FOUND || (rc == 0 && sheaf_head_hidden(source->head)))
+		rc = err_set(err, SHEAF_GONE, "the source was deleted");
+	if (rc == 0) {
+		/* Leadership and lock are enough; readers of the source go on. */
+		pthread_mutex_unlock(&source->mutex);
+		rc = create_file(o, key, request, reply, err);
+		pthread_mutex_lock(&source->mutex);
+	}
+	if (locked)
+		jlog_unlock(source);
+	jlog_unlead(source);
+	return rc;
+}
+
+int jsonl_create(jstore *js, const sheaf_store_key *key, const sheaf_append_request *request,
+                 sheaf_append_reply *reply, sheaf_error *err)
+{
+	_cleanup_(jowner_putp) jowner *o = NULL;
+	io_stat st;
+
+	if (js->single)
+		return err_set(err, SHEAF_UNSUPPORTED, "this store is one file and holds one session");
+	int rc = jowner_get(js, key, true, &o, err);
+	if (rc)
+		return rc;
+	char file[JSONL_NAME_ROOM];
+	snprintf(file, sizeof(file), "%s.jsonl", key->session.ptr);
+	if (io_stat_at(o->dir, file, &st) == 0)
+		return err_set(err, SHEAF_EXISTS, "the session exists already");
+	return request->source.ptr ? create_fork(o, key, request, reply, err)
+	                           : create_file(o, key, request, reply, err);
+}
+
+/* ---- Replaced -------------------------------------------------------------------- */
+
+/* Gives up what is known of the old inode; the next use opens the new one. */
+static void replaced(jlog *log)
+{
+	jindex_remove(jowner_side(log->owner), log->session);
+	jlog_unlock(log);
+	jlog_unload(log);
+}
+
+int jsonl_replace(void *backend, const sheaf_store_key *key, uint64_t revision, sheaf_rows_fn next,
+                  void *ctx, int64_t deadline_us, sheaf_error *err)
+{
+	_cleanup_(jlog_putp) jlog *log = NULL;
+	_cleanup_(io_closep) int fd = -1;
+	char tmp[64];
+	sheaf_row row;
+	int rc = jlog_get(backend, key, &log, err);
+
+	if (rc == 0)
+		rc = jlog_lead(log, deadline_us, err);
+	if (rc)
+		return rc;
+	rc = jlog_lock(log, deadline_us, err);
+	bool locked = rc == 0;
+	if (rc == 0 && sheaf_head_revision(log->head) != revision)
+		rc = err_set(err, SHEAF_STALE, "the session was written to meanwhile");
+	if (rc == 0) {
+		int got = jtmp_open(log->owner, tmp, err);
+		fd = got < 0 ? -1 : got;
+		rc = got < 0 ? got : 0;
+	}
+	if (rc == 0) {
+		int more;
+		uint64_t size;
+		/* The rows may be read from this very log: the mutex is not held over them. */
+		pthread_mutex_unlock(&log->mutex);
+		while ((more = next(ctx, &row, err)) == 1 && rc == 0)
+			rc = write_rows(fd, &row, 1, &size, err);
+		pthread_mutex_lock(&log->mutex);
+		if (more < 0)
+			rc = more;
+		if (rc == 0)
+			rc = jtmp_install(log, fd, tmp, err);
+		if (rc)
+			io_unlink(jowner_side(log->owner), tmp);
+	}
+	if (rc == 0)
+		replaced(log);
+	else if (locked)
+		jlog_unlock(log);
+	jlog_unlead(log);
+	return rc;
+}
+
+int jlog_rewrite(jlog *log, sheaf_error *err)
+{
+	_cleanup_(io_closep) int fd = -1;
+	char tmp[64];
+	int got = jtmp_open(log->owner, tmp, err);
+
+	if (got < 0)
+		return got;
+	fd = got;
+	/* Following verified every line up to log->size; what lies beyond is not ours to keep. */
+	int rc = jcopy_range(log->file->fd, 0, log->size, fd, err);
+	if (rc == 0 && log->needs_newline && io_write_full(fd, "\n", 1))
+		rc = err_sys(err, SHEAF_STORAGE, errno, "cannot write a copy of the log");
+	if (rc == 0 && log->tail_bytes) {
+		char name[256];
+		rc = jtail_keep(log->owner, log->session, "torn", log->file->fd, log->size,
+		                log->size + log->tail_bytes, name, err);
+		if (rc == 0) {
+			log->torn_bytes += log->tail_bytes;
+			snprintf(log->torn_file, sizeof(log->torn_file), JSONL_KEPT_DIR "/%.240s", name);
+		}
+	}
+	if (rc == 0)
+		rc = jtmp_install(log, fd, tmp, err);
+	if (rc)
+		io_unlink(jowner_side(log->owner), tmp);
+	else
+		jindex_remove(jowner_side(log->owner), log->session);
+	return rc;
+}
+
+/* ---- Removed ---------------------------------------------------------------------- */
+
+typedef struct readers {
+	const sheaf_remove_request *request;
+	jowner *owner;
+	uint64_t keep; /* the highest base */
+	const char *session;
+} readers;
+
+static int reader(void *ctx, const char *name, const sheaf_head *head)
+{
+	readers *r = ctx;
+	sheaf_str session;
+	uint64_t base;
+
+	for (size_t i = 0; sheaf_head_link(head, i, &session, &base); i++)
+		if (str_is(session, r->session) && base > r->keep)
+			r->keep = base;
+	if (!r->request->reader)
+		return 0;
+	sheaf_session_info info;
+	sheaf_store_key key = {sheaf_str_of(r->owner->key), sheaf_str_of(r->owner->app),
+	                       sheaf_str_of(r->owner->user), sheaf_str_of(name)};
+	sheaf_head_info(head, &info);
+	return r->request->reader(r->request->ctx, &key, &info);
+}
+
+typedef struct kept_copies {
+	int dir;
+	const char *session;
+	size_t length;
+} kept_copies;
+
+static int drop_kept(void *ctx, const char *name, unsigned char type)
+{
+	kept_copies *k = ctx;
+	(void)type;
+	if (strncmp(name, k->session, k->length) == 0 && name[k->length] == '.' &&
+	    strchr(name + k->length + 1, '.') == NULL)
+		io_unlink(k->dir, name);
+	return 0;
+}
+
+/* Torn and repaired bytes belong to the conversation: they go with it. */
+static int remove_kept(jowner *o, const char *session, sheaf_error *err)
+{
+	_cleanup_(io_closep) int dir = io_open(o->dir, JSONL_KEPT_DIR, O_RDONLY | O_DIRECTORY, 0);
+	kept_copies k = {dir, session, strlen(session)};
+
+	if (dir < 0)
+		return errno == ENOENT ? 0
+		                       : err_sys(err, SHEAF_STORAGE, errno, "cannot open kept bytes");
+	if (io_each_name(dir, drop_kept, &k) || io_fsync(dir))
+		return err_sys(err, SHEAF_STORAGE, errno, "cannot remove kept bytes");
+	return 0;
+}
+
+static int remove_all(jlog *log, sheaf_error *err)
+{
+	jowner *o = log->owner;
+	int rc = 0;
+
+	jcatalogue_begin(o);
+	if (io_unlink(o->dir, log->file_name))
+		rc = err_sys(err, SHEAF_STORAGE, errno, "cannot remove the log");
+	else if (io_fsync(o->dir))
+		rc = err_unknown(err, err_sys(err, SHEAF_STORAGE, errno, "cannot sync the directory"));
+	jindex_remove(jowner_side(o), log->session);
+	if (rc == 0)
+		jcatalogue_drop(o, log->session);
+	jcatalogue_end(o);
+	return rc ? rc : remove_kept(o, log->session, err);
+}
+
+/* Keeps the records up to `keep` under a header that says hidden. */
+static int hide(jlog *log, uint64_t keep, sheaf_error *err)
+{
+	_cleanup_(arena_freep) arena *a = arena_new();
+	_cleanup_(buf_free) buf line = BUF_INIT(SHEAF_RECORD_BYTES_MAX + 4096);
+	_cleanup_(io_closep) int fd = -1;
+	char tmp[64];
+	jslot last;
+	header h;
+	int rc = a ? jlog_header_line(log, &line, err) : err_nomem(err);
+
+	if (rc == 0)
+		rc = header_read(&h, buf_view(&line), a, &log->doc, err);
+	if (rc)
+		return rc;
+	uint64_t from = log->header_length + 1, to = from;
+	if (keep > log->base) {
+		uint64_t count = keep - log->base < jlog_count(log) ? keep - log->base : jlog_count(log);
+		if (count) {
+			rc = jlog_slots(log, count - 1, 1, &last, err);
+			if (rc)
+				return rc;
+			to = last.offset + last.length + 1;
+		}
+	}
+	h.hidden = true;
+	buf fresh = BUF_INIT(SHEAF_RECORD_BYTES_MAX + 4096);
+	header_write(&fresh, &h);
+	rc = buf_status(&fresh, err);
+	if (rc == 0) {
+		int got = jtmp_open(log->owner, tmp, err);
+		fd = got < 0 ? -1 : got;
+		rc = got < 0 ? got : 0;
+	}
+	if (rc == 0 && io_write_full(fd, fresh.ptr, fresh.len))
+		rc = err_sys(err, SHEAF_STORAGE, errno, "cannot write the hidden log");
+	if (rc == 0)
+		rc = jcopy_range(log->file->fd, from, to, fd, err);
+	if (rc == 0)
+		rc = jtmp_install(log, fd, tmp, err);
+	if (rc && fd >= 0)
+		io_unlink(jowner_side(log->owner), tmp);
+	buf_free(&fresh);
+	if (rc == 0)
+		rc = remove_kept(log->owner, log->session, err);
+	return rc;
+}
+
+/* The session under its lock: gone, or hidden, or left as it is. */
+static int remove_locked(jlog *log, const sheaf_remove_request *request, sheaf_remove_reply *reply,
+                         sheaf_error *err)
+{
+	bool was_hidden = sheaf_head_hidden(log->head);
+	readers r = {.request = request, .owner = log->owner, .session = log->session};
+	int rc = 0;
+
+	if (request->reap ? !was_hidden : was_hidden) {
+		reply->existed = request->reap;
+		return 0;
+	}
+	reply->existed = 1;
+	if (!log->owner->store->single) {
+		/* This looks into other logs, whose removers may be looking into this one. */
+		pthread_mutex_unlock(&log->mutex);
+		rc = jcatalogue_readers(log->owner, log->session, reader, &r, err);
+		pthread_mutex_lock(&log->mutex);
+		if (rc)
+			return rc;
+	}
+	if (r.keep == 0) {
+		rc = remove_all(log, err);
+	} else {
+		reply->hidden = 1;
+		if (was_hidden && sheaf_head_revision(log->head) <= r.keep)
+			return 0;
+		rc = hide(log, r.keep, err);
+	}
+	if (rc == 0)
+		replaced(log);
+	return rc;
+}
+
+int jsonl_remove(void *backend, const sheaf_store_key *key, const sheaf_remove_request *request,
+                 sheaf_remove_reply *reply, sheaf_error *err)
+{
+	_cleanup_(jlog_putp) jlog *log = NULL;
+	int rc = jlog_get(backend, key, &log, err);
+
+	*reply = (sheaf_remove_reply){0, 0};
+	if (rc == SHEAF_NOT_FOUND)
+		return 0;
+	if (rc == 0)
+		rc = jlog_lead(log, request->deadline_us, err);
+	if (rc)
+		return rc;
+	rc = jlog_lock(log, request->deadline_us, err);
+	if (rc == SHEAF_DAMAGED && log->file && !log->readonly)
+		rc = io_lock_try(log->file->fd, F_WRLCK) ? err_set(err, SHEAF_BUSY, "the session is locked")
+		                                         : 0;
+	if (rc == 0)
+		rc = remove_locked(log, request, reply, err);
+	if (rc != SHEAF_NOT_FOUND)
+		jlog_unlock(log);
+	jlog_unlead(log);
+	return rc == SHEAF_NOT_FOUND ? 0 : rc;
+}
