@@ -1,0 +1,129 @@
+/* Listing: the first page of many sessions, warm and with everything derived deleted. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+static void path_of(const char *url, char out[512])
+{
+	snprintf(out, 512, "%.*s", (int)strcspn(url + 6, "?"), url + 6);
+}
+
+static void drop(const char *url)
+{
+	char path[512];
+	path_of(url, path);
+	bench_drop_tree(path);
+}
+
+/* Sessions of two records. */
+static void make_sessions(const char *url, size_t count)
+{
+	char name[32];
+	sheaf_store *store;
+	sheaf_session *s;
+	sheaf_error err;
+
+	bench_check(sheaf_open(&store, url, NULL, &err), &err, "open a store");
+	for (size_t i = 0; i < count; i++) {
+		snprintf(name, sizeof(name), "s%06zu", i);
+		sheaf_key key = sheaf_key_of(name);
+		bench_check(sheaf_session_open(&s, store, &key, NULL, &err), &err, "open");
+		for (int k = 0; k < 2; k++)
+			bench_check(sheaf_session_append_text(s, k ? "assistant" : "user",
+			                                      (sheaf_str){bench_text(), BENCH_TEXT}, NULL,
+			                                      &err),
+			            &err, "append");
+		sheaf_session_close(s);
+	}
+	sheaf_close(store);
+}
+
+/* Opens the store, lists one page, closes: what `sheaf ls` does. */
+static double list_once(const char *url)
+{
+	sheaf_store *store;
+	sheaf_list *list;
+	sheaf_error err;
+	double t = bench_now_us();
+	bench_check(sheaf_open(&store, url, NULL, &err), &err, "open a store");
+	bench_check(sheaf_store_list(&list, store, NULL, &err), &err, "list");
+	t = bench_now_us() - t;
+	if (list->count != 50)
+		bench_check(SHEAF_NOT_FOUND, NULL, "list a full page");
+	sheaf_list_free(list);
+	sheaf_close(store);
+	return t;
+}
+
+static void warm(bench *b, const char *name, size_t count, double bar_ms)
+{
+	enum { ROUNDS = 101 };
+	double ms[ROUNDS];
+	char url[512];
+
+	bench_url(b, url, name, "?durability=process");
+	make_sessions(url, count);
+	list_once(url);
+	for (size_t i = 0; i < ROUNDS; i++)
+		ms[i] = list_once(url) / 1000;
+	bench_report_value(b, name, bench_median(ms, ROUNDS), "ms", bar_ms);
+	drop(url);
+}
+
+int bench_list_10k(bench *b)
+{
+	warm(b, "list-10k", 10000, 1);
+	return 0;
+}
+
+int bench_list_100k(bench *b)
+{
+	warm(b, "list-100k", b->quick ? 20000 : 100000, 6);
+	return 0;
+}
+
+/* The bare walk: every name and its size and time. */
+static double walk(const char *path)
+{
+	double t = bench_now_us();
+	DIR *d = opendir(path);
+	struct dirent *e;
+	struct statx st;
+	while (d && (e = readdir(d)))
+		if (e->d_name[0] != '.' &&
+		    statx(dirfd(d), e->d_name, AT_SYMLINK_NOFOLLOW, STATX_SIZE | STATX_MTIME, &st))
+			exit(1);
+	closedir(d);
+	return bench_now_us() - t;
+}
+
+int bench_list_cold(bench *b)
+{
+	enum { ROUNDS = 31 };
+	size_t rounds = b->quick ? 11 : ROUNDS;
+	double ours[ROUNDS], theirs[ROUNDS];
+	char url[512], path[512], side[600];
+
+	bench_url(b, url, "list-cold", "?durability=process");
+	make_sessions(url, 10000);
+	path_of(url, path);
+	snprintf(side, sizeof(side), "%s/.sheaf", path);
+	for (size_t i = 0; i < rounds; i++)
+		for (int k = 0, first = (int)(bench_random() & 1); k < 2; k++) {
+			if (k ^ first) {
+				bench_drop_tree(side);
+				ours[i] = list_once(url);
+			} else {
+				theirs[i] = walk(path);
+			}
+		}
+	bench_report(b, "list-cold", bench_median(ours, rounds) / 1000, "ms",
+	             bench_median(theirs, rounds) / 1000, 2, false);
+	drop(url);
+	return 0;
+}
