@@ -106,6 +106,14 @@ static void use_index(jlog *log, const io_stat *st)
 	log->last_crc = log->index.last_crc;
 }
 
+/* Whether a first line without an end could have become one of ours. */
+static bool begins_as_ours(sheaf_str line)
+{
+	static const char ours[] = "{\"type\":\"session\",\"format\":\"sheaf\"";
+	size_t n = line.len < sizeof(ours) - 1 ? line.len : sizeof(ours) - 1;
+	return memcmp(line.ptr, ours, n) == 0;
+}
+
 static int read_header(jlog *log, uint64_t file_size, sheaf_error *err)
 {
 	_cleanup_(jlines_free) jlines lines = JLINES_INIT(log->file->fd, 0, file_size);
@@ -122,6 +130,8 @@ static int read_header(jlog *log, uint64_t file_size, sheaf_error *err)
 	if (rc == 0 || !line.text.ptr)
 		return err_set(err, SHEAF_DAMAGED, "the log has no readable header");
 	rc = header_read(&h, line.text, a, &log->doc, err);
+	if (rc == SHEAF_FORMAT && !line.terminated && begins_as_ours(line.text))
+		rc = err_set(err, SHEAF_DAMAGED, "the log ends inside its header");
 	if (rc)
 		return rc;
 	if (h.ours && !line.terminated)

@@ -460,9 +460,28 @@ static int listing_add(mlisting *list, mlog *l)
 	return 0;
 }
 
-static int listing_give(const mlisting *list, sheaf_info_fn fn, void *ctx)
+/* The order of lists: newest first, then owner, then session. */
+static int compare(int64_t a_us, sheaf_str a_owner, sheaf_str a_session, int64_t b_us,
+                   sheaf_str b_owner, sheaf_str b_session)
+{
+	if (a_us != b_us)
+		return a_us > b_us ? -1 : 1;
+	int order = str_cmp(a_owner, b_owner);
+	return order != 0 ? order : str_cmp(a_session, b_session);
+}
+
+static int compare_listed(const void *a, const void *b)
+{
+	const mlisted *x = a, *y = b;
+	return compare(x->modified_us, x->log->key.owner, x->log->key.session, y->modified_us,
+	               y->log->key.owner, y->log->key.session);
+}
+
+static int listing_give(mlisting *list, sheaf_info_fn fn, void *ctx)
 {
 	int rc = 0;
+	if (list->count != 0)
+		qsort(list->items, list->count, sizeof(*list->items), compare_listed);
 	for (size_t i = 0; i < list->count && rc == 0; i++) {
 		const mlisted *item = &list->items[i];
 		sheaf_session_info info = {0};
@@ -485,23 +504,6 @@ static void listing_free(mstore *m, mlisting *list)
 	}
 	unlock(m);
 	mem_free(list->items);
-}
-
-/* The order of lists: newest first, then owner, then session. */
-static int compare(int64_t a_us, sheaf_str a_owner, sheaf_str a_session, int64_t b_us,
-                   sheaf_str b_owner, sheaf_str b_session)
-{
-	if (a_us != b_us)
-		return a_us > b_us ? -1 : 1;
-	int order = str_cmp(a_owner, b_owner);
-	return order != 0 ? order : str_cmp(a_session, b_session);
-}
-
-static int compare_listed(const void *a, const void *b)
-{
-	const mlisted *x = a, *y = b;
-	return compare(x->modified_us, x->log->key.owner, x->log->key.session, y->modified_us,
-	               y->log->key.owner, y->log->key.session);
 }
 
 static bool wanted(const mlog *l, const sheaf_list_query *q)
@@ -530,12 +532,7 @@ static int memory_list(void *backend, const sheaf_list_query *query, sheaf_info_
 			rc = listing_add(&list, l);
 	}
 	unlock(m);
-	if (rc != 0) {
-		rc = err_nomem(err);
-	} else if (list.count != 0) {
-		qsort(list.items, list.count, sizeof(*list.items), compare_listed);
-		rc = listing_give(&list, fn, ctx);
-	}
+	rc = rc != 0 ? err_nomem(err) : listing_give(&list, fn, ctx);
 	listing_free(m, &list);
 	return rc;
 }

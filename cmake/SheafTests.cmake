@@ -1,0 +1,131 @@
+# The tests. A file in the right folder is a test; nothing is registered by hand.
+#
+#   tests/unit/<folder>/test_<name>.c  test_<folder>_<name>      label unit
+#   tests/conformance/*.c              sheaf-conformance URL     label conformance
+#                                      (all cases; SHEAF_HISTORIES random histories)
+#   tests/crash/test_<name>.c          test_crash_<name>         label crash
+#   tests/fault/test_<name>.c          test_fault_<name>         label fault
+#   tests/cli/<name>.bats              (bats)                    label cli
+#   examples/<name>.c                  example_<name>            label example
+#   bench/*.c                          sheaf-bench               label bench
+#
+# Files in tests/crash and tests/fault that do not begin with test_ are linked into every program
+# of their folder. tests/support is linked into all of them.
+#
+# A test runs in an empty directory of its own, which is also its HOME and TMPDIR and goes when
+# the test ends. Exit code 77 means skipped.
+
+pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
+find_program(BATS bats)
+
+set(tests_dir ${PROJECT_SOURCE_DIR}/tests)
+set(in_tmp ${PROJECT_SOURCE_DIR}/cmake/in_tmp.sh)
+
+# The whole library with its inner functions visible.
+add_library(sheaf_internals STATIC ${layer_objects})
+set_target_properties(sheaf_internals PROPERTIES LINKER_LANGUAGE C)
+target_include_directories(sheaf_internals INTERFACE
+                           ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src
+                           ${tests_dir})
+target_link_libraries(sheaf_internals INTERFACE PkgConfig::YYJSON Threads::Threads ${CMAKE_DL_LIBS} m)
+
+file(GLOB support_sources CONFIGURE_DEPENDS ${tests_dir}/support/*.c)
+if(support_sources)
+  add_library(sheaf_support STATIC ${support_sources})
+  target_link_libraries(sheaf_support PUBLIC sheaf_internals PkgConfig::CMOCKA)
+else()
+  add_library(sheaf_support INTERFACE)
+  target_link_libraries(sheaf_support INTERFACE sheaf_internals PkgConfig::CMOCKA)
+endif()
+
+# sheaf_test(NAME LABEL SECONDS command...): registers a command, with @TMP@ in it replaced by the
+# test's own directory.
+function(sheaf_test name label seconds)
+  set(launcher)
+  if(label MATCHES "^(unit|conformance)$")
+    set(launcher ${SHEAF_TEST_LAUNCHER})
+  endif()
+  math(EXPR seconds "${seconds} * ${SHEAF_TEST_SLOWDOWN}")
+  add_test(NAME ${name} COMMAND ${in_tmp} ${launcher} ${ARGN})
+  set_tests_properties(${name} PROPERTIES
+                       LABELS ${label} TIMEOUT ${seconds} SKIP_RETURN_CODE 77
+                       ENVIRONMENT "SHEAF_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/sheaf;SHEAF_SOURCE_DIR=${PROJECT_SOURCE_DIR};SHEAF_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+endfunction()
+
+function(sheaf_test_program target label seconds)
+  add_executable(${target} ${ARGN})
+  target_compile_definitions(${target} PRIVATE
+                             SHEAF_TEST_DATA="${tests_dir}/data")
+  target_link_libraries(${target} PRIVATE sheaf_support)
+  sheaf_test(${target} ${label} ${seconds} $<TARGET_FILE:${target}>)
+endfunction()
+
+file(GLOB unit_sources CONFIGURE_DEPENDS ${tests_dir}/unit/*/test_*.c)
+foreach(source ${unit_sources})
+  cmake_path(GET source STEM stem)
+  cmake_path(GET source PARENT_PATH folder)
+  cmake_path(GET folder FILENAME folder)
+  string(REGEX REPLACE "^test_" "" name ${stem})
+  sheaf_test_program(test_${folder}_${name} unit 120 ${source})
+endforeach()
+
+foreach(kind crash fault)
+  file(GLOB sources CONFIGURE_DEPENDS ${tests_dir}/${kind}/*.c)
+  set(shared ${sources})
+  list(FILTER shared EXCLUDE REGEX "/test_[^/]*\\.c$")
+  list(FILTER sources INCLUDE REGEX "/test_[^/]*\\.c$")
+  foreach(source ${sources})
+    cmake_path(GET source STEM stem)
+    string(REGEX REPLACE "^test_" "" name ${stem})
+    sheaf_test_program(test_${kind}_${name} ${kind} 1200 ${source} ${shared})
+  endforeach()
+endforeach()
+
+file(GLOB conformance_sources CONFIGURE_DEPENDS ${tests_dir}/conformance/*.c)
+if(conformance_sources)
+  # The suite sees what authors of stores see, the public headers and libsheaf.
+  add_executable(sheaf-conformance ${conformance_sources})
+  target_link_libraries(sheaf-conformance PRIVATE sheaf Threads::Threads)
+  sheaf_test(conformance_memory conformance 900 $<TARGET_FILE:sheaf-conformance> memory:)
+  sheaf_test(conformance_jsonl conformance 900 $<TARGET_FILE:sheaf-conformance> jsonl:@TMP@/store)
+  sheaf_test(conformance_histories conformance 900 $<TARGET_FILE:sheaf-conformance>
+             jsonl:@TMP@/store --histories ${SHEAF_HISTORIES})
+endif()
+
+# Examples see what users see: the public headers and libsheaf.
+file(GLOB example_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.c)
+foreach(source ${example_sources})
+  cmake_path(GET source STEM name)
+  add_executable(example_${name} ${source})
+  target_link_libraries(example_${name} PRIVATE sheaf)
+  sheaf_test(example_${name} example 60 $<TARGET_FILE:example_${name}>)
+endforeach()
+
+file(GLOB bench_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*.c)
+if(bench_sources)
+  add_executable(sheaf-bench ${bench_sources})
+  target_link_libraries(sheaf-bench PRIVATE sheaf_support)
+  sheaf_test(bench_short bench 900 $<TARGET_FILE:sheaf-bench> --short)
+  set_tests_properties(bench_short PROPERTIES RUN_SERIAL ON)
+endif()
+
+file(GLOB bats_files CONFIGURE_DEPENDS ${tests_dir}/cli/*.bats)
+if(bats_files AND NOT BATS)
+  message(STATUS "bats not found: tests/cli will not run")
+elseif(TARGET sheaf_cli)
+  foreach(file ${bats_files})
+    cmake_path(GET file STEM name)
+    sheaf_test(cli_${name} cli 300 ${BATS} ${file})
+  endforeach()
+endif()
+
+if(SHEAF_COVERAGE)
+  find_program(GCOVR gcovr REQUIRED)
+  add_custom_target(coverage
+                    COMMAND ${GCOVR} --root ${PROJECT_SOURCE_DIR} --filter "src/"
+                            --exclude-throw-branches --print-summary
+                            --html-details ${PROJECT_BINARY_DIR}/coverage.html
+                            ${PROJECT_BINARY_DIR}
+                    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+                    VERBATIM)
+endif()

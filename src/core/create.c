@@ -1,0 +1,117 @@
+/* Creating a session: its header and the facts of its first batch, in one append. */
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "core/write.h"
+#include "entry/check.h"
+
+#define CWD_BYTES_MAX ((size_t)64 << 10)
+
+/* A header's text; one that holds controls would be left out of the line. */
+static int header_text(sheaf_str text, size_t max, const char *what, sheaf_error *err)
+{
+	int rc = text_check(text, max, what, err);
+	if (rc == 0 && !check_plain(text))
+		rc = err_set(err, SHEAF_INVALID, "the %s holds control characters", what);
+	return rc;
+}
+
+int header_from_options(header *hd, const key_box *key, const sheaf_session_options *options,
+                        char stamp[CLOCK_TEXT + 1], sheaf_error *err)
+{
+	const sheaf_str none = {NULL, 0};
+	memset(hd, 0, sizeof(*hd));
+	hd->ours = true;
+	hd->version = HEADER_VERSION;
+	hd->id = key->plain.session;
+	hd->app = key->plain.app;
+	hd->user = key->plain.user;
+	hd->kind = OPTION(options, kind, none);
+	hd->parent_session = OPTION(options, parent_session, none);
+	hd->cwd = OPTION(options, cwd, none);
+	hd->time_us = OPTION(options, created_us, 0);
+	if (hd->time_us == 0)
+		hd->time_us = clock_now_us();
+	if (hd->kind.len == 0)
+		hd->kind = SHEAF_STR("main");
+	clock_format(stamp, hd->time_us);
+	hd->timestamp = str_make(stamp, CLOCK_TEXT);
+
+	int rc = text_check(OPTION(options, name, none), SHEAF_NAME_BYTES_MAX, "name", err);
+	if (rc == 0)
+		rc = header_text(hd->kind, SHEAF_NAME_BYTES_MAX, "kind", err);
+	if (rc == 0)
+		rc = header_text(hd->parent_session, SHEAF_NAME_BYTES_MAX, "parent session", err);
+	if (rc == 0)
+		rc = header_text(hd->cwd, CWD_BYTES_MAX, "working directory", err);
+	sheaf_str extra = OPTION(options, extra, none);
+	if (rc == 0 && extra.ptr != NULL)
+		rc = header_extra(&hd->extra, extra, err);
+	return rc;
+}
+
+typedef struct creation {
+	const header *hd;
+	draft *const *facts;
+	size_t fact_count;
+	rows rows;
+	sheaf_head *after;
+	json_doc *doc;
+} creation;
+
+static int creation_stamp(void *ctx, const sheaf_head *head, sheaf_head *next,
+                          const sheaf_row **out, size_t *count, sheaf_error *err)
+{
+	creation *c = ctx;
+	if (head != NULL)
+		return err_set(err, SHEAF_EXISTS, "there is such a session already");
+	rows_reset(&c->rows);
+	sheaf_row *row = rows_add(&c->rows);
+	if (row == NULL)
+		return err_nomem(err);
+	header_write(&c->rows.bytes, c->hd);
+	int rc = buf_status(&c->rows.bytes, err);
+	if (rc != 0)
+		return rc;
+	row->seq = c->hd->link_count != 0 ? c->hd->base : 0;
+	row->kind = SHEAF_KIND_SESSION;
+	row->id = c->hd->id;
+	row->bytes.len = c->rows.bytes.len - 1;
+	rc = head_begin(next, c->hd, err);
+	if (rc == 0)
+		rc = rows_stamp(&c->rows, next, c->facts, c->fact_count, &c->doc, err);
+	if (rc == 0)
+		rc = sheaf_head_copy(c->after, next, err);
+	if (rc != 0)
+		return rc;
+	rows_close(&c->rows);
+	*out = c->rows.items;
+	*count = c->rows.count;
+	return 0;
+}
+
+int session_create(sheaf_store *store, const sheaf_store_key *key, const header *hd,
+                   draft *const *facts, size_t fact_count, sheaf_str source, int32_t durability,
+                   sheaf_head *after, sheaf_error *err)
+{
+	creation c = {
+		.hd = hd,
+		.facts = facts,
+		.fact_count = fact_count,
+		.rows = {.bytes = BUF_INIT(2 * SHEAF_BATCH_BYTES_MAX)},
+		.after = after,
+	};
+	sheaf_append_request request = {
+		.size = sizeof(request),
+		.stamp = creation_stamp,
+		.ctx = &c,
+		.create = 1,
+		.durability = durability,
+		.source = source,
+	};
+	sheaf_append_reply reply = {0};
+	int rc = store_append(store, key, &request, &reply, err);
+	rows_free(&c.rows);
+	json_free(c.doc);
+	return rc;
+}
