@@ -51,7 +51,7 @@ typedef struct sheaf_store_info {
 	int32_t durability_max; /* the highest level that can be asked for */
 	int32_t readonly;
 	int32_t lists_app; /* can list all users of an app */
-	int32_t repairs;   /* knows check and repair */
+	int32_t repairs;   /* knows sheaf_store_repair() */
 } sheaf_store_info;
 
 /** What this store can do. @return 0 or SHEAF_INVALID */

@@ -307,10 +307,10 @@ int io_rmdir(int dir, const char *path)
 
 int io_lock_try(int fd, short type)
 {
-	int rc;
+	int rc, tries = 0;
 	do
 		rc = io.lock(io.ctx, fd, type);
-	while (rc == -1 && errno == EINTR);
+	while (rc == -1 && errno == EINTR && ++tries < EINTR_TRIES);
 	/* POSIX leaves open which of the two says "held". */
 	if (rc == -1 && errno == EACCES)
 		errno = EAGAIN;
@@ -334,11 +334,11 @@ int io_random(void *buf, size_t len)
 static int stat_any(int dir, const char *path, int flags, unsigned mask, io_stat *out)
 {
 	struct statx x;
-	int rc;
+	int rc, tries = 0;
 	memset(&x, 0, sizeof(x));
 	do
 		rc = io.statx(io.ctx, dir, path, flags, mask, &x);
-	while (rc == -1 && errno == EINTR);
+	while (rc == -1 && errno == EINTR && ++tries < EINTR_TRIES);
 	if (rc != 0)
 		return -1;
 	*out = (io_stat){.size = x.stx_size,
@@ -459,9 +459,9 @@ int io_each_name(int dir, int (*fn)(void *ctx, const char *name, unsigned char d
 		errno = ENOMEM;
 		return -1;
 	}
-	for (;;) {
+	for (int tries = 0;;) {
 		ssize_t n = io.getdents(io.ctx, fd, block, NAMES_ROOM);
-		if (n < 0 && errno == EINTR)
+		if (n < 0 && errno == EINTR && ++tries < EINTR_TRIES)
 			continue;
 		if (n < 0)
 			return -1;

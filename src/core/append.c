@@ -79,9 +79,10 @@ static int expect_check(const append *a, const sheaf_head *head, sheaf_error *er
 			return err_set(err, SHEAF_NOT_FOUND, "there is no such branch");
 		return 0;
 	}
-	int rc = err_set(err, SHEAF_STALE, a->expect == SHEAF_EXPECT_LEAF
-	                                           ? "the branch does not end where it was expected to"
-	                                           : "the session is not at the expected revision");
+	int rc = err_set(err, SHEAF_STALE,
+	                 a->expect == SHEAF_EXPECT_LEAF
+	                         ? "the branch does not end where expected"
+	                         : "the session is not at the expected revision");
 	err_hint(err, "read what was added, then append again");
 	if (err != NULL) {
 		err->revision = revision;
@@ -211,7 +212,7 @@ static int check_leaf(work *w, draft *d, sheaf_error *err)
 			return err_set(err, SHEAF_INVALID,
 			               "a leaf record cannot name an entry of its own batch");
 	}
-	/* The number is in the record so that a log can be read alone; a wrong one would mislead. */
+	/* The number is there so that a log can be read alone; a wrong one would mislead. */
 	if (number == NULL ? seq != 0 : !json_u64(number, &said) || said != seq)
 		return err_set(err, SHEAF_INVALID, "entry_seq is not the number of that entry");
 	return 0;
@@ -235,7 +236,8 @@ static int resolve_all(work *w, sheaf_error *err)
 			break;
 		uint64_t other;
 		if (map_get(&w->ids, draft_id(d), &other))
-			return err_set(err, SHEAF_INVALID, "two records of the batch have the same id");
+			return err_set(err, SHEAF_INVALID,
+			               "two records of the batch have the same id");
 		if (map_set(&w->ids, draft_id(d), i) != 0)
 			return err_nomem(err);
 	}
@@ -388,8 +390,8 @@ static int find_inherited(work *w, size_t id_count, size_t *known, sheaf_error *
 
 /* ---- Appending ---------------------------------------------------------- */
 
-static int append_stamp(void *ctx, const sheaf_head *head, sheaf_head *next,
-                        const sheaf_row **out, size_t *count, sheaf_error *err)
+static int append_stamp(void *ctx, const sheaf_head *head, sheaf_head *next, const sheaf_row **out,
+                        size_t *count, sheaf_error *err)
 {
 	append *a = ctx;
 	rows *r = &a->scratch->rows;

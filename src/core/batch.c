@@ -9,7 +9,7 @@
 struct sheaf_batch {
 	draft_list drafts; /* has room for the end of a turn behind the last */
 	size_t bytes;
-	draft *end;    /* turn_end: kept, so that a repeat has the same id */
+	draft *end; /* turn_end: kept, so that a repeat has the same id */
 	char turn[SHEAF_ID_ROOM];
 	size_t turn_len;
 };
@@ -53,7 +53,8 @@ static int batch_add(sheaf_batch *batch, sheaf_str type, sheaf_str body, bool ch
 	if (list->count >= SHEAF_BATCH_RECORDS_MAX)
 		return err_set(err, SHEAF_LIMIT, "a batch holds at most %u records",
 		               SHEAF_BATCH_RECORDS_MAX);
-	if (mem_grow((void **)&list->items, &list->room, list->count + 2, sizeof(*list->items)) != 0)
+	if (mem_grow((void **)&list->items, &list->room, list->count + 2, sizeof(*list->items)) !=
+	    0)
 		return err_nomem(err);
 	draft *d = mem_zalloc(sizeof(*d));
 	if (d == NULL)
@@ -108,7 +109,8 @@ int sheaf_session_append_batch(sheaf_session *session, sheaf_batch *batch,
 {
 	if (session == NULL || batch == NULL)
 		return err_set(err, SHEAF_INVALID, "no session or no batch was given");
-	return session_append(session, batch->drafts.items, batch->drafts.count, how, false, out, err);
+	return session_append(session, batch->drafts.items, batch->drafts.count, how, false, out,
+	                      err);
 }
 
 /* ---- Turns -------------------------------------------------------------- */
@@ -117,7 +119,8 @@ int sheaf_session_append_batch(sheaf_session *session, sheaf_batch *batch,
 static int turn_name(sheaf_batch *batch, sheaf_str turn, sheaf_error *err)
 {
 	if (turn.len > SHEAF_ID_BYTES_MAX)
-		return err_set(err, SHEAF_LIMIT, "a turn's id has at most %u bytes", SHEAF_ID_BYTES_MAX);
+		return err_set(err, SHEAF_LIMIT, "a turn's id has at most %u bytes",
+		               SHEAF_ID_BYTES_MAX);
 	int rc = text_check(turn, SHEAF_ID_BYTES_MAX, "turn's id", err);
 	if (rc != 0)
 		return rc;
@@ -220,7 +223,8 @@ int sheaf_session_append_turn(sheaf_session *session, sheaf_batch *batch, sheaf_
 	draft_list *list = &batch->drafts;
 	/* An empty turn ends one whose messages were appended as they came. */
 	if (list->count == 0 && turn.len == 0 && batch->turn_len == 0)
-		return err_set(err, SHEAF_INVALID, "a turn without records needs the id of the turn");
+		return err_set(err, SHEAF_INVALID,
+		               "a turn without records needs the id of the turn");
 	int rc = text_check(outcome, SHEAF_NAME_BYTES_MAX, "outcome", err);
 	if (rc == 0)
 		rc = turn_name(batch, turn, err);
@@ -228,8 +232,8 @@ int sheaf_session_append_turn(sheaf_session *session, sheaf_batch *batch, sheaf_
 		rc = turn_mark(batch, list->items[i], err);
 	if (rc == 0)
 		rc = turn_end_make(batch, outcome, usage, err);
-	if (rc == 0 &&
-	    mem_grow((void **)&list->items, &list->room, list->count + 1, sizeof(*list->items)) != 0)
+	if (rc == 0 && mem_grow((void **)&list->items, &list->room, list->count + 1,
+	                        sizeof(*list->items)) != 0)
 		rc = err_nomem(err);
 	if (rc != 0)
 		return rc;

@@ -147,7 +147,10 @@ int sheaf_session_branch_with_summary(sheaf_session *session, sheaf_str name, sh
 {
 	if (session == NULL)
 		return err_set(err, SHEAF_INVALID, "no session was given");
-	leaving l = {.s = session, .name = name, .summary = summary, .out = out,
+	leaving l = {.s = session,
+	             .name = name,
+	             .summary = summary,
+	             .out = out,
 	             .how = SHEAF_APPEND_OPTIONS_INIT};
 	int rc = branch_name_check(&l.name, err);
 	if (rc == 0)

@@ -76,8 +76,8 @@ static int checking_finish(sheaf_report **out, checking *c, sheaf_error *err)
 	for (size_t i = 0; i < c->count; i++)
 		items[i] = c->items[i];
 	items[c->count] = NULL;
-	box->report = (sheaf_report){c->totals.sessions, c->totals.records, c->totals.bytes, c->count,
-	                             items};
+	box->report = (sheaf_report){c->totals.sessions, c->totals.records, c->totals.bytes,
+	                             c->count, items};
 	box->a = c->a;
 	c->a = NULL;
 	*out = &box->report;
@@ -188,7 +188,8 @@ int sheaf_store_check(sheaf_report **out, sheaf_store *store, const sheaf_key *k
 		rc = checking_begin(&c, store, err);
 	if (rc != 0)
 		return rc;
-	rc = store_check(store, key != NULL ? &box.store : NULL, take_problem, &c, &c.totals, &local);
+	rc = store_check(store, key != NULL ? &box.store : NULL, take_problem, &c, &c.totals,
+	                 &local);
 	if (rc == 0)
 		rc = find_forks(&c, key != NULL ? &box : NULL, &local);
 	if (rc == 0)

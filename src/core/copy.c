@@ -14,7 +14,7 @@ typedef struct copying {
 	arena *a; /* lives as long as the copy */
 	header hd;
 	key_box key;
-	map ids;        /* foreign: id → new number, to tell doubles */
+	map ids;          /* foreign: id → new number, to tell doubles */
 	sheaf_str *names; /* foreign: the id of record i + 1 */
 	size_t name_count;
 	size_t name_room;
@@ -64,6 +64,10 @@ static int copying_begin(copying *c, sheaf_session *from, const sheaf_key *key,
 	hd.app = c->key.plain.app;
 	hd.user = c->key.plain.user;
 	header_unlink(&hd);
+	/* A foreign header may have a time that is none; ours may not. */
+	int64_t time_us;
+	if (!clock_parse(hd.timestamp, &time_us))
+		hd.timestamp = (sheaf_str){NULL, 0};
 	return transfer_begin(&c->t, from, c->head, &hd, fill, err);
 }
 
@@ -162,7 +166,8 @@ static int foreign_fill(transfer *t, sheaf_error *err)
 	int rc = err_pass(err, &t->err, read_scan(t->from, t->head, &scan, foreign_row, t, err));
 	t->ended = t->next > t->upto;
 	if (rc == 0 && !t->ended && t->next == before)
-		rc = err_set(err, SHEAF_DAMAGED, "record %llu is missing", (unsigned long long)t->next);
+		rc = err_set(err, SHEAF_DAMAGED, "record %llu is missing",
+		             (unsigned long long)t->next);
 	return rc;
 }
 
@@ -176,13 +181,14 @@ int sheaf_session_copy(sheaf_session **out, sheaf_session *source, sheaf_store *
 		return err_nomem(err);
 	int rc = copying_begin(c, source, key, transfer_fill_raw, err);
 	if (rc == 0 && c->hd.ours) {
-		/* What is inherited brings other branches with it; the copy is to be as its source. */
+		/* What is inherited brings other branches; the copy is to be as its source. */
 		transfer_goal goal = transfer_goal_of(c->head);
 		rc = transfer_store(&c->t, store, &c->key, NULL, head_base(c->head) ? &goal : NULL,
 		                    (sheaf_str){NULL, 0}, 0, err);
 	} else if (rc == 0) {
 		c->t.fill = foreign_fill;
-		rc = transfer_store(&c->t, store, &c->key, NULL, NULL, (sheaf_str){NULL, 0}, 0, err);
+		rc = transfer_store(&c->t, store, &c->key, NULL, NULL, (sheaf_str){NULL, 0}, 0,
+		                    err);
 	}
 	if (rc == 0)
 		rc = copying_open(c, out, store, err);
@@ -296,8 +302,8 @@ int sheaf_session_export_path(sheaf_session **out, sheaf_session *source, sheaf_
 			.name = info.name,
 			.metadata = head_metadata(c->head),
 		};
-		rc = transfer_store(&c->t, store, &c->key, &c->labels, &goal, (sheaf_str){NULL, 0}, 0,
-		                    err);
+		rc = transfer_store(&c->t, store, &c->key, &c->labels, &goal, (sheaf_str){NULL, 0},
+		                    0, err);
 	}
 	if (rc == 0)
 		rc = copying_open(c, out, store, err);

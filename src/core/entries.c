@@ -64,7 +64,8 @@ static int append_body(sheaf_session *s, const char *type, const buf *body,
 {
 	int rc = buf_status(body, err);
 	return rc != 0 ? rc
-	               : append_one(s, sheaf_str_of(type), buf_view(body), true, entry, how, out, err);
+	               : append_one(s, sheaf_str_of(type), buf_view(body), true, entry, how, out,
+	                            err);
 }
 
 static int no_session(sheaf_error *err)
@@ -94,7 +95,8 @@ int sheaf_session_append_message(sheaf_session *session, const sheaf_message *me
 	draft d;
 	rc = buf_status(&sc->body, err);
 	if (rc == 0)
-		rc = draft_make(&d, session, SHEAF_STR("message"), buf_view(&sc->body), true, entry, err);
+		rc = draft_make(&d, session, SHEAF_STR("message"), buf_view(&sc->body), true, entry,
+		                err);
 	scratch_give(session, sc);
 	return rc != 0 ? rc : append_draft(session, &d, entry, how, out, err);
 }

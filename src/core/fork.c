@@ -253,13 +253,13 @@ static int fork_run(forking *f, sheaf_session **out, sheaf_str at, const sheaf_k
 }
 
 int sheaf_session_fork(sheaf_session **out, sheaf_session *source, sheaf_str at,
-                       const sheaf_key *key, const sheaf_session_options *options,
-                       sheaf_error *err)
+                       const sheaf_key *key, const sheaf_session_options *options, sheaf_error *err)
 {
 	if (out == NULL || source == NULL)
 		return err_set(err, SHEAF_INVALID, "a fork needs a source");
 	if (OPTION(options, readonly, 0))
-		return err_set(err, SHEAF_INVALID, "a new session cannot be opened for reading only");
+		return err_set(err, SHEAF_INVALID,
+		               "a new session cannot be opened for reading only");
 	_cleanup_(mem_freep) forking *f = mem_zalloc(sizeof(*f));
 	if (f == NULL)
 		return err_nomem(err);

@@ -14,7 +14,7 @@ typedef struct gather {
 	sheaf_entry **items;
 	size_t count;
 	size_t room;
-	size_t bytes; /* of the lines */
+	size_t bytes;    /* of the lines */
 	sheaf_error err; /* what went wrong in a callback */
 } gather;
 

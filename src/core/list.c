@@ -97,6 +97,23 @@ typedef struct cursor {
 	sheaf_str session;
 } cursor;
 
+/* A whole number of microseconds, nothing before and nothing after it. */
+static bool read_time(const char *text, int64_t *out)
+{
+	bool negative = *text == '-';
+	uint64_t value = 0;
+	text += negative;
+	if (*text == '\0')
+		return false;
+	for (; *text != '\0'; text++) {
+		if (*text < '0' || *text > '9' || value > (uint64_t)INT64_MAX / 10 - 1)
+			return false;
+		value = value * 10 + (uint64_t)(*text - '0');
+	}
+	*out = negative ? -(int64_t)value : (int64_t)value;
+	return true;
+}
+
 /* Takes a cursor apart, in a copy whose colons become NULs. */
 static int cursor_read(cursor *c, sheaf_str given, sheaf_error *err)
 {
@@ -112,12 +129,12 @@ static int cursor_read(cursor *c, sheaf_str given, sheaf_error *err)
 		return err_set(err, bad, "this is no cursor of a list");
 	c->text[body] = '\0';
 	char *owner = strchr(c->text + 2, ':'), *session = owner ? strchr(owner + 1, ':') : NULL;
-	long long modified;
-	if (session == NULL || sscanf(c->text + 2, "%lld", &modified) != 1)
+	if (session == NULL)
 		return err_set(err, bad, "this is no cursor of a list");
 	*owner++ = '\0';
 	*session++ = '\0';
-	c->modified_us = modified;
+	if (!read_time(c->text + 2, &c->modified_us))
+		return err_set(err, bad, "this is no cursor of a list");
 	c->owner = sheaf_str_of(owner);
 	c->session = sheaf_str_of(session);
 	return 0;

@@ -126,11 +126,11 @@ static int detour_row(void *ctx, const sheaf_row *row)
 
 static int damaged(walk *w, uint64_t seq, sheaf_error *err)
 {
-	int rc = w->orphan ? err_set(err, SHEAF_DAMAGED,
-	                             "record %llu hangs on one that is not there",
-	                             (unsigned long long)seq)
-	                   : err_set(err, SHEAF_DAMAGED, "record %llu cannot be read",
-	                             (unsigned long long)seq);
+	int rc = w->orphan
+	                 ? err_set(err, SHEAF_DAMAGED, "record %llu hangs on one that is not there",
+	                           (unsigned long long)seq)
+	                 : err_set(err, SHEAF_DAMAGED, "record %llu cannot be read",
+	                           (unsigned long long)seq);
 	err_hint(err, "sheaf check tells more; a context can be asked for with allow_damage");
 	return rc;
 }
@@ -193,8 +193,13 @@ int read_path(sheaf_session *s, const sheaf_head *head, uint64_t leaf_seq, read_
 {
 	if (leaf_seq == 0)
 		return 0;
-	walk w = {.s = s, .head = head, .fn = fn, .on_damage = on_damage, .ctx = ctx,
-	          .a = arena_new(), .want = leaf_seq};
+	walk w = {.s = s,
+	          .head = head,
+	          .fn = fn,
+	          .on_damage = on_damage,
+	          .ctx = ctx,
+	          .a = arena_new(),
+	          .want = leaf_seq};
 	if (w.a == NULL)
 		return err_nomem(err);
 	size_t limit = RANGE_FIRST;

@@ -177,7 +177,8 @@ int sheaf_session_path(sheaf_records **out, sheaf_session *session, sheaf_str br
 	path_take p = {.limit = limit};
 	rc = gather_begin(&p.g, true, err);
 	if (rc == 0)
-		rc = err_pass(err, &p.g.err, read_path(session, head, seq, path_row, NULL, &p, err));
+		rc = err_pass(err, &p.g.err,
+		              read_path(session, head, seq, path_row, NULL, &p, err));
 	if (rc == 0 && p.too_large) {
 		rc = err_set(err, SHEAF_TOO_LARGE, "the path has more than %zu bytes",
 		             SHEAF_CONTEXT_BYTES_DEFAULT);
@@ -228,7 +229,8 @@ int sheaf_session_get(sheaf_records **out, sheaf_session *session, sheaf_str id,
 	if (rc == 0)
 		rc = err_pass(err, &g.err, read_row(session, head, seq, gather_row, &g, err));
 	if (rc == 0 && g.items[0]->damaged)
-		rc = err_set(err, SHEAF_DAMAGED, "record %llu cannot be read", (unsigned long long)seq);
+		rc = err_set(err, SHEAF_DAMAGED, "record %llu cannot be read",
+		             (unsigned long long)seq);
 	if (rc == 0)
 		rc = gather_labels(&g, session, head, err);
 	if (rc == 0)

@@ -83,7 +83,8 @@ static int scan_segment(sheaf_session *s, const segment *g, const sheaf_scan *sc
 	/* A callback may fail with the same code; then c->done tells. */
 	if (rc == SHEAF_NOT_FOUND && !c->done)
 		return own ? err_set(err, SHEAF_GONE, "the session was deleted")
-		           : err_set(err, SHEAF_DAMAGED, "a session this one was forked from is missing");
+		           : err_set(err, SHEAF_DAMAGED,
+		                     "a session this one was forked from is missing");
 	return rc;
 }
 
@@ -184,7 +185,8 @@ int read_row(sheaf_session *s, const sheaf_head *head, uint64_t seq, sheaf_row_f
 	};
 	int rc = read_scan(s, head, &scan, one_row_take, &one, err);
 	if (rc == 0 && !one.found)
-		return err_set(err, SHEAF_NOT_FOUND, "there is no record %llu", (unsigned long long)seq);
+		return err_set(err, SHEAF_NOT_FOUND, "there is no record %llu",
+		               (unsigned long long)seq);
 	return rc;
 }
 
@@ -219,7 +221,8 @@ int read_entry_seq(sheaf_session *s, const sheaf_head *head, sheaf_str id, uint6
 		return err_set(err, SHEAF_NOT_FOUND, "there is no such record yet");
 	rc = read_row(s, head, *seq, take_kind, &kind, err);
 	if (rc == 0 && kind < 0)
-		rc = err_set(err, SHEAF_DAMAGED, "record %llu cannot be read", (unsigned long long)*seq);
+		rc = err_set(err, SHEAF_DAMAGED, "record %llu cannot be read",
+		             (unsigned long long)*seq);
 	if (rc == 0 && record_kind_is_fact(kind))
 		rc = err_set(err, SHEAF_INVALID, "the id names a %s, which is no entry",
 		             sheaf_kind_name(kind));
@@ -277,7 +280,8 @@ typedef struct label_walk {
 	void *ctx;
 	arena *a;
 	json_doc *doc;
-	map seen; /* targets that had their say */
+	map seen;     /* targets that had their say */
+	bool foreign; /* a file that is not ours: its labels are no chain */
 	/* the record just read */
 	bool broken;
 	label_row row;
@@ -323,7 +327,7 @@ static int label_scan_take(void *ctx, const sheaf_row *row)
 	return 1;
 }
 
-/* Reads the newest label record at or below `from`, by looking for it; *seq is 0 if there is none. */
+/* Reads the newest label record at or below `from` by looking for it; *seq is 0 without one. */
 static int label_search(label_walk *w, uint64_t from, uint64_t *seq)
 {
 	sheaf_scan scan = {
@@ -353,8 +357,7 @@ static int label_search(label_walk *w, uint64_t from, uint64_t *seq)
 /* Reads the label record that the chain names; where the chain is broken, the next one below. */
 static int label_next(label_walk *w, uint64_t named, uint64_t below, uint64_t *seq)
 {
-	/* A file that is not ours has no chain. */
-	if (w->s->opened.readonly)
+	if (w->foreign)
 		return label_search(w, below - 1, seq);
 	*seq = named;
 	if (named == 0)
@@ -386,11 +389,20 @@ static int label_walk_run(label_walk *w)
 int read_label_rows(sheaf_session *s, const sheaf_head *head, read_label_row_fn fn, void *ctx,
                     sheaf_error *err)
 {
-	if (head_last_label(head) == 0 && !s->opened.readonly)
+	sheaf_session_info info;
+	sheaf_head_info(head, &info);
+	bool foreign = info.readonly != 0;
+	if (head_last_label(head) == 0 && !foreign)
 		return 0;
 	/* What label_take() meets on the way is not the caller's business unless the walk fails. */
 	sheaf_error local = {0};
-	label_walk w = {.s = s, .head = head, .fn = fn, .ctx = ctx, .a = arena_new(), .err = &local};
+	label_walk w = {.s = s,
+	                .head = head,
+	                .fn = fn,
+	                .ctx = ctx,
+	                .a = arena_new(),
+	                .foreign = foreign,
+	                .err = &local};
 	if (w.a == NULL)
 		return err_nomem(err);
 	int rc = label_walk_run(&w);

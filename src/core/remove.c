@@ -19,8 +19,8 @@ typedef struct deleted_box {
 typedef struct removing {
 	sheaf_store *store;
 	key_box key;
-	listing forks;     /* all that were ever named */
-	sheaf_str *names;  /* encoded sessions that read this one now; in the listing's arena */
+	listing forks;    /* all that were ever named */
+	sheaf_str *names; /* encoded sessions that read this one now; in the listing's arena */
 	size_t name_count;
 	size_t name_room;
 } removing;
@@ -178,7 +178,8 @@ static int purge(removing *r, sheaf_remove_reply *reply, sheaf_error *err)
 		if (rc == 0)
 			rc = remove_once(r, true, reply, err);
 		if (rc == 0 && reply->hidden && (readers == 0 || round == PURGE_TRIES))
-			return err_set(err, SHEAF_STORAGE, "the store keeps a session that nobody reads");
+			return err_set(err, SHEAF_STORAGE,
+			               "the store keeps a session that nobody reads");
 	}
 	return rc;
 }
@@ -187,13 +188,13 @@ static int purge(removing *r, sheaf_remove_reply *reply, sheaf_error *err)
 
 static int removing_run(removing *r, bool purged, sheaf_remove_reply *answer, sheaf_error *err)
 {
-	/* What it reads must be known before it is gone. A head that cannot be read has no links. */
+	/* What it reads must be known before it is gone. An unreadable head has no links. */
 	_cleanup_(head_freep) sheaf_head *head = sheaf_head_new();
 	sheaf_remove_reply reply;
 	if (head == NULL)
 		return err_nomem(err);
 	bool known = store_head(r->store, &r->key.store, 0, head, NULL, NULL) == 0;
-	/* For the caller a hidden session is not there; it may still have something to give back. */
+	/* For the caller a hidden session is not there; it may have something to give back. */
 	bool was_hidden = known && sheaf_head_hidden(head) != 0;
 	int rc = remove_once(r, was_hidden, &reply, err);
 	if (rc != 0)

@@ -19,8 +19,8 @@ void head_freep(sheaf_head **h)
 int text_check(sheaf_str text, size_t max, const char *what, sheaf_error *err)
 {
 	if (text.len > max)
-		return err_set(err, SHEAF_LIMIT, "the %s has %zu bytes; at most %zu are allowed", what,
-		               text.len, max);
+		return err_set(err, SHEAF_LIMIT, "the %s has %zu bytes; at most %zu are allowed",
+		               what, text.len, max);
 	if (text.len != 0 && (text.ptr == NULL || !utf8_valid(text)))
 		return err_set(err, SHEAF_INVALID, "the %s is not valid UTF-8", what);
 	return 0;
@@ -101,7 +101,8 @@ static int open_existing(sheaf_session **out, sheaf_store *store, const key_box 
 	if (head == NULL)
 		return err_nomem(err);
 	sheaf_head_state state = {0};
-	int rc = store_head(store, &key->store, !readonly && !store_readonly(store), head, &state, err);
+	int rc = store_head(store, &key->store, !readonly && !store_readonly(store), head, &state,
+	                    err);
 	if (rc != 0)
 		return rc;
 	*hidden = sheaf_head_hidden(head) != 0;
@@ -161,8 +162,9 @@ static int open_either(sheaf_session **out, sheaf_store *store, const key_box *k
 		if (rc != SHEAF_NOT_FOUND)
 			return rc;
 		if (hidden)
-			return err_set(err, SHEAF_EXISTS,
-			               "the key belongs to a deleted session that forks still read");
+			return err_set(
+				err, SHEAF_EXISTS,
+				"the key belongs to a deleted session that forks still read");
 		rc = create_new(out, store, key, options, err);
 		if (rc != SHEAF_EXISTS)
 			return rc;
@@ -181,7 +183,8 @@ int sheaf_session_open(sheaf_session **out, sheaf_store *store, const sheaf_key 
 	if (mode < SHEAF_OPEN_EITHER || mode > SHEAF_OPEN_NEW)
 		return err_set(err, SHEAF_INVALID, "unknown mode %d", (int)mode);
 	if (mode == SHEAF_OPEN_NEW && readonly)
-		return err_set(err, SHEAF_INVALID, "a new session cannot be opened for reading only");
+		return err_set(err, SHEAF_INVALID,
+		               "a new session cannot be opened for reading only");
 	if (fresh && (mode == SHEAF_OPEN_EXISTING || readonly))
 		return err_set(err, SHEAF_INVALID, "the key has no session part");
 

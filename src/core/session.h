@@ -16,14 +16,14 @@ struct scratch;
 struct sheaf_session {
 	sheaf_store *store;
 	key_box key;
-	bool readonly;         /* asked for at open */
-	pthread_mutex_t lock;  /* guards what follows */
-	sheaf_head *seen;      /* the head this handle last saw: what a turn expects by default */
+	bool readonly;           /* asked for at open */
+	pthread_mutex_t lock;    /* guards what follows */
+	sheaf_head *seen;        /* the head this handle last saw: what a turn expects by default */
 	sheaf_head_state opened; /* what opening found: torn bytes, damage */
-	struct scratch *spare; /* memory of the last append, for the next (core/write.h) */
+	struct scratch *spare;   /* memory of the last append, for the next (core/write.h) */
 };
 
-/* The head as it is now; the caller frees it. Remembers it as seen. SHEAF_GONE if deleted or hidden. */
+/* The head as it is now, remembered as seen; the caller frees it. SHEAF_GONE: deleted or hidden. */
 int session_head(sheaf_session *s, sheaf_head **out, sheaf_head_state *state, sheaf_error *err);
 
 /* For _cleanup_. */

@@ -108,7 +108,8 @@ static int drop_parent_seq(transfer *t, sheaf_row *row, sheaf_error *err)
 		return err_set(err, SHEAF_DAMAGED, "record %llu does not fit into the log",
 		               (unsigned long long)row->seq);
 	buf_reset(&t->line);
-	rc = record_renumber(&t->line, &r, r.parent_id, 0, r.seq, r.batch_index, r.batch_count, err);
+	rc = record_renumber(&t->line, &r, r.parent_id, 0, r.seq, r.batch_index, r.batch_count,
+	                     err);
 	if (rc != 0)
 		return rc;
 	sheaf_str line = arena_dup(t->a, buf_view(&t->line), &ok);
@@ -194,7 +195,8 @@ int transfer_fill_raw(transfer *t, sheaf_error *err)
 		t->next = t->rows[t->count - 1].seq + 1;
 	t->ended = t->next > t->upto;
 	if (!t->ended && t->count == before)
-		return err_set(err, SHEAF_DAMAGED, "record %llu is missing", (unsigned long long)t->next);
+		return err_set(err, SHEAF_DAMAGED, "record %llu is missing",
+		               (unsigned long long)t->next);
 	return 0;
 }
 
@@ -230,7 +232,8 @@ static int add_drafts(transfer *t, const draft_list *list, sheaf_error *err)
 		return 0;
 	rows made = {.bytes = BUF_INIT(2 * SHEAF_BATCH_BYTES_MAX)};
 	sheaf_head *scratch_head = sheaf_head_new();
-	int rc = scratch_head != NULL ? sheaf_head_copy(scratch_head, t->after, err) : err_nomem(err);
+	int rc = scratch_head != NULL ? sheaf_head_copy(scratch_head, t->after, err)
+	                              : err_nomem(err);
 	if (rc == 0)
 		rc = rows_stamp(&made, scratch_head, list->items, list->count, &t->doc, err);
 	if (rc == 0)
@@ -275,16 +278,17 @@ static int goal_branches(draft_list *list, const sheaf_head *after, const transf
 	}
 	head_branch_at(after, 0, &is);
 	if (rc == 0 && is.leaf_seq != goal->leaf_seq) {
-		body_leaf(body, SHEAF_STR("main"), goal->leaf_seq != 0 ? goal->leaf : (sheaf_str){"", 0},
-		          goal->leaf_seq);
+		body_leaf(body, SHEAF_STR("main"),
+		          goal->leaf_seq != 0 ? goal->leaf : (sheaf_str){"", 0}, goal->leaf_seq);
 		rc = add_fact(list, "leaf", body, err);
 	}
-	for (size_t i = 1; rc == 0 && goal->branches && i < head_branch_count(goal->branches); i++) {
+	for (size_t i = 1; rc == 0 && goal->branches && i < head_branch_count(goal->branches);
+	     i++) {
 		head_branch_at(goal->branches, i, &should);
 		if (head_branch_find(after, should.name, &is) && is.leaf_seq == should.leaf_seq)
 			continue;
-		body_leaf(body, should.name, should.leaf_seq != 0 ? should.leaf : (sheaf_str){"", 0},
-		          should.leaf_seq);
+		body_leaf(body, should.name,
+		          should.leaf_seq != 0 ? should.leaf : (sheaf_str){"", 0}, should.leaf_seq);
 		rc = add_fact(list, "leaf", body, err);
 	}
 	return rc;
@@ -309,8 +313,7 @@ static int goal_name(draft_list *list, const sheaf_head *after, const transfer_g
 	return add_fact(list, "session_info", body, err);
 }
 
-int transfer_close(transfer *t, const draft_list *more, const transfer_goal *goal,
-                   sheaf_error *err)
+int transfer_close(transfer *t, const draft_list *more, const transfer_goal *goal, sheaf_error *err)
 {
 	int rc = fold(t, err);
 	if (rc == 0 && more != NULL)
@@ -327,8 +330,8 @@ int transfer_close(transfer *t, const draft_list *more, const transfer_goal *goa
 
 /* ---- Writing ------------------------------------------------------------ */
 
-static int portion_stamp(void *ctx, const sheaf_head *head, sheaf_head *next,
-                         const sheaf_row **out, size_t *count, sheaf_error *err)
+static int portion_stamp(void *ctx, const sheaf_head *head, sheaf_head *next, const sheaf_row **out,
+                         size_t *count, sheaf_error *err)
 {
 	transfer *t = ctx;
 	bool first = portion_first(t) != 0;

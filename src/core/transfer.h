@@ -20,7 +20,7 @@ struct transfer {
 	bool whole;             /* one portion, however large */
 	transfer_fill_fn fill;
 	bool ended;
-	uint64_t next;          /* the record to read next */
+	uint64_t next; /* the record to read next */
 	/* the portion */
 	arena *a;
 	sheaf_row *rows;
@@ -33,7 +33,7 @@ struct transfer {
 	uint64_t last_label;
 	json_doc *doc;
 	buf line;
-	sheaf_error err;    /* what went wrong in a callback */
+	sheaf_error err; /* what went wrong in a callback */
 };
 
 /* What the new log must amount to in the end; where the rows alone do not, facts are added. */
@@ -42,7 +42,7 @@ typedef struct transfer_goal {
 	sheaf_str leaf;             /* of main */
 	uint64_t leaf_seq;
 	sheaf_str name;
-	sheaf_str metadata;         /* ptr NULL: none */
+	sheaf_str metadata; /* ptr NULL: none */
 } transfer_goal;
 
 /* Begins with a header, which must say nothing of a fork. */

@@ -89,7 +89,8 @@ static int stamp_one(rows *r, sheaf_head *next, const draft *d, uint64_t batch_f
 	if (row == NULL)
 		return err_nomem(err);
 	size_t start = r->bytes.len;
-	record_write(&r->bytes, d, parent_id, inherited ? parent : 0, seq, batch_index, batch_count);
+	record_write(&r->bytes, d, parent_id, inherited ? parent : 0, seq, batch_index,
+	             batch_count);
 	if (r->bytes.status == SHEAF_TOO_LARGE)
 		return err_set(err, SHEAF_TOO_LARGE, "a batch holds at most %zu bytes",
 		               SHEAF_BATCH_BYTES_MAX);
@@ -188,10 +189,11 @@ void drafts_free(draft_list *list)
 	*list = (draft_list){0};
 }
 
-int drafts_add(draft_list *list, const char *type, sheaf_str body, const sheaf_entry_options *options,
-               sheaf_error *err)
+int drafts_add(draft_list *list, const char *type, sheaf_str body,
+               const sheaf_entry_options *options, sheaf_error *err)
 {
-	if (mem_grow((void **)&list->items, &list->room, list->count + 1, sizeof(*list->items)) != 0)
+	if (mem_grow((void **)&list->items, &list->room, list->count + 1, sizeof(*list->items)) !=
+	    0)
 		return err_nomem(err);
 	draft *d = mem_zalloc(sizeof(*d));
 	if (d == NULL)

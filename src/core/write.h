@@ -60,8 +60,8 @@ typedef struct draft_list {
 void drafts_free(draft_list *list);
 
 /* Adds a draft of these members (trusted JSON); `options` may be NULL. */
-int drafts_add(draft_list *list, const char *type, sheaf_str body, const sheaf_entry_options *options,
-               sheaf_error *err);
+int drafts_add(draft_list *list, const char *type, sheaf_str body,
+               const sheaf_entry_options *options, sheaf_error *err);
 
 /* Bodies. Strings must have been checked. A ptr of NULL leaves a member out. */
 void body_label(buf *out, sheaf_str target_id, sheaf_str label);

@@ -190,8 +190,12 @@ typedef struct jlog {
 	bool readonly; /* foreign, newer version, or no permission */
 	bool damaged;
 	bool hands_off; /* the index was wrong once: read without it */
+	bool suspect;   /* following: the index turned out to be wrong */
+	int find_failed; /* following: why a parent could not be looked up, or 0 */
+	int find_errno;
 	uint64_t lost; /* damaged: the last seq that cannot be read, for children of the lost */
 	uint64_t inode;
+	uint64_t poisoned;    /* the inode whose sync failed, for when sealing it fails too */
 	uint64_t size;        /* bytes up to the end of the last complete batch that was acknowledged */
 	uint64_t tail_bytes;  /* bytes after that which were no records when last looked at */
 	uint64_t file_seen;   /* file size when last looked at */
@@ -256,7 +260,12 @@ int jlog_refresh(jlog *log, sheaf_error *err); /* notices what others did; SHEAF
 int jlog_follow(jlog *log, bool locked, sheaf_error *err);
 uint64_t jlog_count(const jlog *log); /* own records */
 int jlog_slots(jlog *log, uint64_t first, size_t count, jslot *out, sheaf_error *err);
-int jlog_find(jlog *log, sheaf_str id, uint64_t *seq, sheaf_error *err); /* SHEAF_NOT_FOUND */
+/* SHEAF_NOT_FOUND. `leading`: the caller leads the log, so nobody else is writing. */
+int jlog_find(jlog *log, sheaf_str id, uint64_t *seq, bool leading, sheaf_error *err);
+/* The same, but a sidecar that is wrong is reported (SHEAF_DAMAGED) and not put aside. */
+int jlog_find_once(jlog *log, sheaf_str id, uint64_t *seq, sheaf_error *err);
+/* Reads the log from its beginning without the sidecar. The file and the lock on it stay. */
+int jlog_reread(jlog *log, sheaf_error *err);
 int jlog_push(jlog *log, const jslot *slot, sheaf_error *err);
 void jlog_drop_from(jlog *log, size_t tail_count); /* forgets the newest */
 void jlog_cover(jlog *log, bool force); /* brings the sidecar up to date if it is time */
@@ -271,6 +280,8 @@ void jlog_unlead(jlog *log); /* the mutex is held */
  * rewrites a sealed file. Leadership and mutex are held. */
 int jlog_lock(jlog *log, int64_t deadline_us, sheaf_error *err);
 void jlog_unlock(jlog *log);
+/* Syncs the log. If that fails nobody may trust the inode any more: it is sealed. 0 or -1, errno. */
+int jlog_sync(jlog *log, uint64_t upto);
 
 bool jlog_sealed(const io_stat *st);
 

@@ -102,7 +102,7 @@ static int settle(jlog *log, sheaf_error *err)
 		jlog_unload(log);
 		return 1;
 	}
-	if (jlog_sealed(&st)) {
+	if (jlog_sealed(&st) || log->poisoned == st.inode) {
 		int rc = jlog_follow(log, false, err);
 		if (rc == 0)
 			rc = jlog_rewrite(log, err);
@@ -117,12 +117,31 @@ static int settle(jlog *log, sheaf_error *err)
 	return 0;
 }
 
+int jlog_sync(jlog *log, uint64_t upto)
+{
+	if (io_fdatasync(log->file->fd) == 0) {
+		log->synced = upto;
+		return 0;
+	}
+	int why = errno;
+	if (io_fchmod(log->file->fd, S_IRUSR | S_IWUSR | S_ISVTX))
+		log->poisoned = log->inode;
+	errno = why;
+	return -1;
+}
+
 int jlog_lock(jlog *log, int64_t deadline_us, sheaf_error *err)
 {
 	for (int again = 0; again < 4; again++) {
+		bool known = log->file != NULL;
 		int rc = jlog_load(log, err);
 		if (rc)
 			return rc;
+		if (known && !log->can_write && !log->foreign && !log->owner->store->readonly) {
+			/* It could not be opened for writing then; perhaps now. */
+			jlog_unload(log);
+			continue;
+		}
 		if (log->readonly)
 			return err_set(err, SHEAF_READONLY,
 			               log->foreign ? "the file was not written by Sheaf"
@@ -162,7 +181,7 @@ static int look_up(jlog *log, const sheaf_append_request *q, sheaf_append_reply 
 	reply->known = 0;
 	for (size_t i = 0; i < q->id_count; i++) {
 		q->seqs[i] = 0;
-		int rc = jlog_find(log, q->ids[i], &q->seqs[i], err);
+		int rc = jlog_find(log, q->ids[i], &q->seqs[i], true, err);
 		if (rc == 0)
 			reply->known++;
 		else if (rc != SHEAF_NOT_FOUND)
@@ -218,9 +237,8 @@ static void stamp(group *g, jwaiter *w)
 	const sheaf_row *rows = NULL;
 	size_t count = 0;
 
-	w->rc = look_up(log, q, w->reply, w->err);
-	if (w->rc) {
-		w->rc = w->rc > 0 ? 0 : w->rc;
+	if (sheaf_head_hidden(g->head)) {
+		w->rc = err_set(w->err, SHEAF_GONE, "the session was deleted");
 		return;
 	}
 	w->rc = q->stamp(q->ctx, g->head, next, &rows, &count, w->err);
@@ -242,7 +260,9 @@ static int commit(group *g, sheaf_error *err)
 	ssize_t n = io_write(log->file->fd, log->out.ptr, log->out.len);
 	if (n != (ssize_t)log->out.len) {
 		int rc = err_sys(err, SHEAF_STORAGE, n < 0 ? errno : ENOSPC, "cannot write to the log");
-		if (io_ftruncate(log->file->fd, (off_t)log->size) == 0)
+		/* Synced too: what is called FAILED must not come back with a power cut. */
+		if (io_ftruncate(log->file->fd, (off_t)log->size) == 0 &&
+		    (n <= 0 || jlog_sync(log, log->size) == 0))
 			return rc;
 		return err_unknown(err, rc);
 	}
@@ -250,13 +270,32 @@ static int commit(group *g, sheaf_error *err)
 	if (!g->sync && end - log->synced <= JSONL_UNSYNCED_MAX &&
 	    g->records < JSONL_INDEX_RECORDS_FORCE)
 		return 0;
-	if (io_fdatasync(log->file->fd)) {
-		int why = errno;
-		io_fchmod(log->file->fd, S_IRUSR | S_IWUSR | S_ISVTX);
-		return err_unknown(err, err_sys(err, SHEAF_STORAGE, why, "cannot sync the log"));
-	}
-	log->synced = end;
+	if (jlog_sync(log, end))
+		return err_unknown(err, err_sys(err, SHEAF_STORAGE, errno, "cannot sync the log"));
 	return 0;
+}
+
+/*
+ * What is there already is answered without a write, but at the level asked for:
+ * who wrote it may have died before he synced it.
+ */
+static void answer_known(group *g)
+{
+	jlog *log = g->log;
+	bool durable = log->synced >= log->size;
+
+	for (jwaiter *w = g->first; w; w = w->next) {
+		if (w->rc || !w->reply->known)
+			continue;
+		if (!durable && w->request->durability >= SHEAF_DURABILITY_DISK) {
+			if (jlog_sync(log, log->size))
+				w->rc = err_unknown(w->err, err_sys(w->err, SHEAF_STORAGE, errno,
+				                                    "cannot sync the log"));
+			else
+				durable = true;
+		}
+		w->reply->durability = durable ? SHEAF_DURABILITY_DISK : SHEAF_DURABILITY_PROCESS;
+	}
 }
 
 static void note_last(jlog *log)
@@ -293,6 +332,15 @@ static void run_group(group *g)
 	sheaf_error err;
 	int rc = jlog_lock(log, g->first->request->deadline_us, &err);
 
+	/* Look-ups first: they may find the sidecar wrong and change everything that is known. */
+	for (jwaiter *w = g->first; w && rc == 0; w = w->next) {
+		int known = look_up(log, w->request, w->reply, w->err);
+		w->rc = known > 0 ? 0 : known;
+		if (!log->file) {
+			rc = known;
+			err = *w->err;
+		}
+	}
 	g->mark = log->tail_count;
 	g->head = log->head;
 	buf_reset(&log->out);
@@ -302,12 +350,16 @@ static void run_group(group *g)
 		if (rc) {
 			w->rc = rc;
 			*w->err = err;
+		} else if (w->rc || w->reply->known) {
+			continue;
 		} else if (!stamped_before(g, w)) {
 			stamp(g, w);
 		} else {
 			w->again = true; /* when the line can be read */
 		}
 	}
+	if (rc == 0)
+		answer_known(g);
 	if (rc == 0 && log->out.len) {
 		g->records = log->tail_count;
 		log->tail_count = g->mark; /* readers see it when it is acknowledged */

@@ -401,11 +401,9 @@ static int remove_locked(jlog *log, const sheaf_remove_request *request, sheaf_r
 	readers r = {.request = request, .owner = log->owner, .session = log->session};
 	int rc = 0;
 
-	if (request->reap ? !was_hidden : was_hidden) {
-		reply->existed = request->reap;
+	reply->existed = request->reap || !was_hidden;
+	if (request->reap && !was_hidden)
 		return 0;
-	}
-	reply->existed = 1;
 	if (!log->owner->store->single) {
 		/* This looks into other logs, whose removers may be looking into this one. */
 		pthread_mutex_unlock(&log->mutex);
@@ -414,14 +412,10 @@ static int remove_locked(jlog *log, const sheaf_remove_request *request, sheaf_r
 		if (rc)
 			return rc;
 	}
-	if (r.keep == 0) {
-		rc = remove_all(log, err);
-	} else {
-		reply->hidden = 1;
-		if (was_hidden && sheaf_head_revision(log->head) <= r.keep)
-			return 0;
-		rc = hide(log, r.keep, err);
-	}
+	reply->hidden = r.keep > 0;
+	if (was_hidden && (!request->reap || sheaf_head_revision(log->head) <= r.keep) && r.keep)
+		return 0;
+	rc = r.keep ? hide(log, r.keep, err) : remove_all(log, err);
 	if (rc == 0)
 		replaced(log);
 	return rc;

@@ -92,16 +92,18 @@ int jlog_slots(jlog *log, uint64_t first, size_t count, jslot *out, sheaf_error 
 	return 0;
 }
 
-/* The sidecar was wrong: without it from here on, and gone from the disk. */
-static int distrust_index(jlog *log, sheaf_error *err)
+/*
+ * The sidecar was wrong: without it from here on, and gone from the disk. What
+ * somebody else is writing to must not change under him.
+ */
+static int distrust_index(jlog *log, bool leading, sheaf_error *err)
 {
-	if (!log->owner->store->readonly)
-		jindex_remove(jowner_side(log->owner), log->session);
-	log->hands_off = true;
-	jlog_unload(log);
-	int rc = jlog_load(log, err);
-	log->hands_off = false;
-	return rc;
+	while (log->leader && !leading) {
+		log->idle_waiters++;
+		pthread_cond_wait(&log->led, &log->mutex);
+		log->idle_waiters--;
+	}
+	return log->file ? jlog_reread(log, err) : jlog_load(log, err);
 }
 
 /* ---- Ids -------------------------------------------------------------------- */
@@ -183,7 +185,7 @@ static int find_in_tail(finding *f, uint64_t hash)
 	return 0;
 }
 
-int jlog_find(jlog *log, sheaf_str id, uint64_t *seq, sheaf_error *err)
+int jlog_find_once(jlog *log, sheaf_str id, uint64_t *seq, sheaf_error *err)
 {
 	finding f = {.log = log, .id = id, .spelled = BUF_INIT(6 * SHEAF_ID_BYTES_MAX + 8)};
 	uint64_t hash = str_hash(id);
@@ -193,16 +195,11 @@ int jlog_find(jlog *log, sheaf_str id, uint64_t *seq, sheaf_error *err)
 	rc = buf_status(&f.spelled, err);
 	if (rc == 0) {
 		int hit = find_in_tail(&f, hash);
-		if (hit == 0 && log->index.fd >= 0) {
-			hit = jindex_find(&log->index, hash, candidate, &f);
-			if (hit < 0) {
-				buf_free(&f.spelled);
-				rc = distrust_index(log, err);
-				return rc ? rc : jlog_find(log, id, seq, err);
-			}
-		}
 		if (hit < 0)
 			rc = err_sys(err, SHEAF_STORAGE, errno, "cannot read the log");
+		else if (hit == 0 && log->index.fd >= 0 &&
+		         jindex_find(&log->index, hash, candidate, &f) < 0)
+			rc = err_set(err, SHEAF_DAMAGED, "the index is not to be trusted");
 	}
 	buf_free(&f.spelled);
 	if (rc)
@@ -211,6 +208,15 @@ int jlog_find(jlog *log, sheaf_str id, uint64_t *seq, sheaf_error *err)
 		return err_set(err, SHEAF_NOT_FOUND, "no record has this id");
 	*seq = log->base + f.found;
 	return 0;
+}
+
+int jlog_find(jlog *log, sheaf_str id, uint64_t *seq, bool leading, sheaf_error *err)
+{
+	int rc = jlog_find_once(log, id, seq, err);
+	if (rc != SHEAF_DAMAGED)
+		return rc;
+	rc = distrust_index(log, leading, err);
+	return rc ? rc : jlog_find_once(log, id, seq, err);
 }
 
 /* ---- Keeping the sidecar up to date ------------------------------------------- */
@@ -508,7 +514,7 @@ int jlog_scan(jlog *log, const sheaf_scan *scan, sheaf_row_fn fn, void *ctx, she
 	rc = scan_stretches(log, &rd, s, err);
 	if (rd.suspect) {
 		/* On without the sidecar, after what was given already. */
-		rc = distrust_index(log, err);
+		rc = distrust_index(log, false, err);
 		rd.suspect = false;
 		if (rc == 0)
 			rc = scan_stretches(log, &rd, s, err);

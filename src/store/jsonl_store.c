@@ -195,9 +195,8 @@ void jlog_free(jlog *log)
 static void jlog_settle(jlog *log)
 {
 	pthread_mutex_lock(&log->mutex);
-	if (log->file && !log->readonly && log->synced < log->size &&
-	    io_fdatasync(log->file->fd) == 0)
-		log->synced = log->size;
+	if (log->file && !log->readonly && log->synced < log->size)
+		(void)jlog_sync(log, log->size);
 	if (log->file && !log->readonly && log->tail_count >= 16 &&
 	    io_lock_try(log->file->fd, F_WRLCK) == 0) {
 		io_stat st;
@@ -621,7 +620,7 @@ static int jsonl_find(void *backend, const sheaf_store_key *key, sheaf_str id, u
 
 	if (rc)
 		return rc;
-	rc = jlog_find(log, id, seq, err);
+	rc = jlog_find(log, id, seq, false, err);
 	pthread_mutex_unlock(&log->mutex);
 	return rc;
 }

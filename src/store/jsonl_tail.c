@@ -122,11 +122,11 @@ int jtail_move(jlog *log, uint64_t from, uint64_t end, sheaf_error *err)
 	int rc = jtail_keep(log->owner, log->session, "torn", log->file->fd, from, end, name, err);
 	if (rc)
 		return rc;
-	if (io_ftruncate(log->file->fd, (off_t)from) || io_fdatasync(log->file->fd))
+	if (io_ftruncate(log->file->fd, (off_t)from) || jlog_sync(log, from))
 		return err_sys(err, SHEAF_STORAGE, errno, "cannot cut the torn bytes off");
 	log->torn_bytes += end - from;
 	snprintf(log->torn_file, sizeof(log->torn_file), JSONL_KEPT_DIR "/%.240s", name);
 	log->tail_bytes = 0;
-	log->file_seen = log->synced = from;
+	log->file_seen = from;
 	return 0;
 }

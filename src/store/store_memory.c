@@ -380,12 +380,13 @@ typedef struct mrange {
 static mrange scan_range(const mlog *l, const sheaf_scan *scan)
 {
 	uint64_t base = mlog_base(l);
-	if (scan->from > base + l->count)
+	if (scan->from > base + l->count && !scan->backward)
 		return (mrange){0, 0};
-	size_t before = scan->from > base ? (size_t)(scan->from - base - 1) : 0;
+	uint64_t from = scan->from > base + l->count ? base + l->count : scan->from;
+	size_t before = from > base ? (size_t)(from - base - 1) : 0;
 	if (!scan->backward)
 		return (mrange){before, l->count};
-	return (mrange){0, scan->from > base ? before + 1 : 0};
+	return (mrange){0, from > base ? before + 1 : 0};
 }
 
 /* Takes the next rows of the wanted kinds out of the range; the mutex is held. */

@@ -116,7 +116,7 @@ typedef struct sheaf_append_reply {
 
 typedef struct sheaf_scan {
 	size_t size; /* sizeof(sheaf_scan) */
-	uint64_t from;    /* first seq wanted; beyond the end gives nothing */
+	uint64_t from;    /* first seq wanted; beyond the end: nothing, or backward from the end */
 	int32_t backward; /* from there towards the beginning */
 	int32_t reserved0;
 	size_t limit;     /* rows given to the callback at most */
@@ -126,7 +126,8 @@ typedef struct sheaf_scan {
 /** 0 to go on, 1 to stop, negative to fail with that code. */
 typedef int (*sheaf_row_fn)(void *ctx, const sheaf_row *row);
 
-/** 0 to go on, 1 to stop, negative to fail. `info` has every field set. */
+/** 0 to go on, 1 to stop, negative to fail. The key's parts are encoded; `info` has every field
+ * but those of the key. */
 typedef int (*sheaf_info_fn)(void *ctx, const sheaf_store_key *key, const sheaf_session_info *info);
 
 typedef struct sheaf_list_query {
@@ -148,13 +149,14 @@ typedef struct sheaf_remove_request {
 	int32_t reap;     /* 1: act only if the session is hidden: give back what no fork reads now */
 	int32_t reserved0;
 	int64_t deadline_us;
-	sheaf_info_fn reader; /* called for each session that still reads this one; may be NULL */
+	sheaf_info_fn reader; /* called for each session that still reads this one, in the order of
+	                         lists; hidden ones do not count; may be NULL */
 	void *ctx;
 } sheaf_remove_request;
 
 typedef struct sheaf_remove_reply {
 	int32_t existed; /* it was there and visible (with reap: there) */
-	int32_t hidden;  /* something stays, for readers */
+	int32_t hidden;  /* something stays, for readers; also when it was hidden before */
 } sheaf_remove_reply;
 
 /** Gives the rows that replace a log, in order, header first: 1 while `*row` was set, 0 at the end. */
@@ -204,7 +206,8 @@ typedef struct sheaf_store_ops {
 	int (*head)(void *backend, const sheaf_store_key *key, int write, sheaf_head *out,
 	            sheaf_head_state *state, sheaf_error *err);
 
-	/** Required. See above. SHEAF_NOT_FOUND without `create` when there is no session. */
+	/** Required. See above. SHEAF_NOT_FOUND without `create` when there is no session,
+	 * SHEAF_GONE when it is hidden. */
 	int (*append)(void *backend, const sheaf_store_key *key, const sheaf_append_request *request,
 	              sheaf_append_reply *reply, sheaf_error *err);
 

@@ -25,7 +25,7 @@ HELPER sheaf_error err;
 		memset(&err, 0x5a, sizeof(err));                                                   \
 		int ok_rc_ = (call);                                                               \
 		if (ok_rc_ != 0)                                                                   \
-			fail_msg("%s: %s: %s", #call, sheaf_code_name(ok_rc_), err.message);        \
+			fail_msg("%s: %s: %s", #call, sheaf_code_name(ok_rc_), err.message);       \
 		assert_int_equal(err.code, 0x5a5a5a5a);                                            \
 	} while (0)
 

@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 
-#include "../../support/fail_alloc.h"
+#include "support/fail_alloc.h"
 #include "store/store.h"
 
 /* ---- One record --------------------------------------------------------- */
@@ -22,7 +22,8 @@ static void test_a_message_is_a_line(void **state)
 	const char *first =
 		"{\"type\":\"message\",\"id\":\"m1\",\"parent_id\":null,"
 		"\"timestamp\":\"2025-11-14T10:00:00.000000Z\",\"message\":{\"role\":\"user\","
-		"\"content\":[{\"type\":\"text\",\"text\":{\"content\":\"Hello\"}}]},\"seq\":1,\"crc\":\"";
+		"\"content\":[{\"type\":\"text\",\"text\":{\"content\":\"Hello\"}}]},"
+		"\"seq\":1,\"crc\":\"";
 	assert_memory_equal(lines, first, strlen(first));
 	assert_non_null(strstr(lines, "\"id\":\"m2\",\"parent_id\":\"m1\""));
 	assert_non_null(strstr(lines, "u2028 \xe2\x80\xa8 \\\"q\\\" \\\\ \\t"));
@@ -45,10 +46,10 @@ static void test_typed_appends(void **state)
 	OK(sheaf_session_append_custom(s, S("bare"), NONE, NULL, NULL, &out, &err));
 	OK(sheaf_session_append_custom_text(s, S("hint"), S("look"), NULL, NULL, &out, &err));
 	OK(sheaf_session_append_json(s, S("message"),
-	                             S("{\"message\":{\"role\":\"user\",\"content\":\"x\"}}"), NULL, NULL,
-	                             &out, &err));
-	OK(sheaf_session_append_json(s, S("my_own_kind"), S("{\"my_own_kind\":{\"z\":null}}"), NULL, NULL,
-	                             &out, &err));
+	                             S("{\"message\":{\"role\":\"user\",\"content\":\"x\"}}"), NULL,
+	                             NULL, &out, &err));
+	OK(sheaf_session_append_json(s, S("my_own_kind"), S("{\"my_own_kind\":{\"z\":null}}"), NULL,
+	                             NULL, &out, &err));
 	assert_int_equal(out.seq, 7);
 	sheaf_records *r = NULL;
 	OK(sheaf_session_path(&r, s, NONE, NONE, 0, &err));
@@ -69,8 +70,8 @@ static void test_typed_appends(void **state)
 
 	FAILS(INVALID, sheaf_session_append_custom(s, S("t"), S("{"), NULL, NULL, &out, &err));
 	FAILS(INVALID, sheaf_session_append_json(s, S("session"), S("{}"), NULL, NULL, &out, &err));
-	FAILS(INVALID, sheaf_session_append_json(s, S("message"), S("{\"message\":{},\"seq\":4}"), NULL,
-	                                         NULL, &out, &err));
+	FAILS(INVALID, sheaf_session_append_json(s, S("message"), S("{\"message\":{},\"seq\":4}"),
+	                                         NULL, NULL, &out, &err));
 	FAILS(INVALID, sheaf_session_append_text(s, "nobody", S("x"), &out, &err));
 	FAILS(INVALID, sheaf_session_append_text(s, "user", S("\xff"), &out, &err));
 	FAILS(INVALID, sheaf_session_append_text(NULL, "user", S("x"), &out, &err));
@@ -89,8 +90,8 @@ static void test_partial_pieces_are_dropped(void **state)
 	OK(sheaf_session_append_message(s, m, &e, NULL, &done, &err));
 	assert_int_equal(done.seq, 0);
 	assert_string_equal(done.id, "p");
-	OK(sheaf_session_append_json(s, S("custom"), S("{\"custom\":{\"custom_type\":\"x\"}}"), &e, NULL,
-	                             &done, &err));
+	OK(sheaf_session_append_json(s, S("custom"), S("{\"custom\":{\"custom_type\":\"x\"}}"), &e,
+	                             NULL, &done, &err));
 	sheaf_batch *b = sheaf_batch_new();
 	OK(sheaf_batch_message(b, m, &e, &err));
 	assert_int_equal(sheaf_batch_count(b), 0);
@@ -205,10 +206,10 @@ static void test_batches(void **state)
 	ADD(b, "side", .id = "x", .branch = "side", .parent = "a");
 	ADD(b, "3", .id = "c");
 	ADD(b, "side", .id = "y", .branch = "side");
-	OK(sheaf_batch_json(b, S("label"), S("{\"label\":{\"target_id\":\"b\",\"label\":\"L\"}}"), NULL,
-	                    &err));
-	OK(sheaf_batch_json(b, S("label"), S("{\"label\":{\"target_id\":\"c\",\"label\":\"M\"}}"), NULL,
-	                    &err));
+	OK(sheaf_batch_json(b, S("label"), S("{\"label\":{\"target_id\":\"b\",\"label\":\"L\"}}"),
+	                    NULL, &err));
+	OK(sheaf_batch_json(b, S("label"), S("{\"label\":{\"target_id\":\"c\",\"label\":\"M\"}}"),
+	                    NULL, &err));
 	assert_int_equal(sheaf_batch_count(b), 7);
 	assert_string_equal(sheaf_batch_id(b, 2), "x");
 	assert_null(sheaf_batch_id(b, 7));
@@ -274,16 +275,16 @@ static void test_batches_that_cannot_be(void **state)
 	sheaf_batch_free(b);
 
 	b = sheaf_batch_new();
-	OK(sheaf_batch_json(b, S("label"), S("{\"label\":{\"target_id\":\"zz\",\"label\":\"L\"}}"), NULL,
-	                    &err));
+	OK(sheaf_batch_json(b, S("label"), S("{\"label\":{\"target_id\":\"zz\",\"label\":\"L\"}}"),
+	                    NULL, &err));
 	FAILS(NOT_FOUND, sheaf_session_append_batch(s, b, NULL, &done, &err));
 	sheaf_batch_free(b);
 
 	SAY(s, "x", .id = "m");
 	b = sheaf_batch_new();
 	OK(sheaf_batch_json(b, S("leaf"),
-	                    S("{\"leaf\":{\"branch\":\"w\",\"entry_id\":\"m\",\"entry_seq\":9}}"), NULL,
-	                    &err));
+	                    S("{\"leaf\":{\"branch\":\"w\",\"entry_id\":\"m\",\"entry_seq\":9}}"),
+	                    NULL, &err));
 	FAILS(INVALID, sheaf_session_append_batch(s, b, NULL, &done, &err));
 	sheaf_batch_free(b);
 	b = sheaf_batch_new();
@@ -292,8 +293,8 @@ static void test_batches_that_cannot_be(void **state)
 	sheaf_batch_free(b);
 	b = sheaf_batch_new();
 	OK(sheaf_batch_json(b, S("leaf"),
-	                    S("{\"leaf\":{\"branch\":\"w\",\"entry_id\":\"m\",\"entry_seq\":1}}"), NULL,
-	                    &err));
+	                    S("{\"leaf\":{\"branch\":\"w\",\"entry_id\":\"m\",\"entry_seq\":1}}"),
+	                    NULL, &err));
 	OK(sheaf_session_append_batch(s, b, NULL, &done, &err));
 	expect_leaf(s, "w", "m");
 	sheaf_batch_free(b);
@@ -346,8 +347,8 @@ static void test_turns(void **state)
 	sheaf_entry_options own = SHEAF_ENTRY_OPTIONS_INIT;
 	own.turn = S("mine");
 	own.id = S("q2");
-	OK(sheaf_batch_json(b, S("message"), S("{\"message\":{\"role\":\"user\",\"content\":\"x\"}}"),
-	                    &own, &err));
+	OK(sheaf_batch_json(b, S("message"),
+	                    S("{\"message\":{\"role\":\"user\",\"content\":\"x\"}}"), &own, &err));
 	done = (sheaf_appended)SHEAF_APPENDED_INIT;
 	OK(sheaf_session_append_turn(s, b, S("t1"), NONE, &usage, NULL, &done, &err));
 	assert_int_equal(done.seq, 3);
@@ -355,8 +356,9 @@ static void test_turns(void **state)
 	char *lines = lines_of(s);
 	assert_non_null(strstr(lines, "\"turn\":\"t1\",\"seq\":1,\"batch\":[0,3]"));
 	assert_non_null(strstr(lines, "\"turn\":\"mine\",\"seq\":2"));
-	assert_non_null(strstr(lines, "\"turn_end\":{\"turn\":\"t1\",\"outcome\":\"completed\",\"usage\":{"
-	                              "\"input\":100,\"cache_read\":20,\"output\":30}}"));
+	assert_non_null(strstr(lines,
+	                       "\"turn_end\":{\"turn\":\"t1\",\"outcome\":\"completed\",\"usage\":{"
+	                       "\"input\":100,\"cache_read\":20,\"output\":30}}"));
 	free(lines);
 	sheaf_head_view *h = NULL;
 	OK(sheaf_session_head(&h, s, &err));
@@ -366,7 +368,8 @@ static void test_turns(void **state)
 	/* Again: the same ids, the same turn. */
 	OK(sheaf_session_append_turn(s, b, NONE, NONE, &usage, NULL, &done, &err));
 	assert_int_equal(done.existed, 1);
-	FAILS(CONFLICT, sheaf_session_append_turn(s, b, NONE, S("failed"), &usage, NULL, &done, &err));
+	FAILS(CONFLICT,
+	      sheaf_session_append_turn(s, b, NONE, S("failed"), &usage, NULL, &done, &err));
 	sheaf_batch_free(b);
 
 	/* The other handle has not seen the turn. */
@@ -380,7 +383,7 @@ static void test_turns(void **state)
 	OK(sheaf_session_append_turn(other, b, NONE, S("interrupted"), NULL, NULL, &done, &err));
 	sheaf_batch_free(b);
 
-	/* The first handle is behind now; a single append does not mind and brings it up to date. */
+	/* The first handle is behind now; a single append does not mind and catches up. */
 	b = sheaf_batch_new();
 	ADD(b, "q", .id = "q5");
 	FAILS(STALE, sheaf_session_append_turn(s, b, NONE, NONE, NULL, NULL, &done, &err));
@@ -514,7 +517,10 @@ static void test_without_memory(void **state)
 
 /* ---- Threads ------------------------------------------------------------ */
 
-enum { THREADS = 4, EACH = 500 };
+enum {
+	THREADS = 4,
+	EACH = 500
+};
 
 static void *append_many(void *arg)
 {

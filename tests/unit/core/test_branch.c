@@ -121,7 +121,8 @@ static void test_with_summary(void **state)
 	three(s);
 	OK(sheaf_session_label(s, S("aaaa-1"), S("start"), NULL, NULL, &err));
 	done = (sheaf_appended)SHEAF_APPENDED_INIT;
-	OK(sheaf_session_branch_with_summary(s, NONE, S("start"), S("tried \"b\""), NULL, &done, &err));
+	OK(sheaf_session_branch_with_summary(s, NONE, S("start"), S("tried \"b\""), NULL, &done,
+	                                     &err));
 	sheaf_records *r = NULL;
 	OK(sheaf_session_path(&r, s, NONE, NONE, 0, &err));
 	assert_int_equal(r->count, 2);
@@ -133,7 +134,8 @@ static void test_with_summary(void **state)
 	assert_str(r->items[1]->id, done.id);
 	sheaf_records_free(r);
 	/* To before the first entry, from a branch that is not there. */
-	OK(sheaf_session_branch_with_summary(s, S("n"), NONE, S("from nowhere"), NULL, &done, &err));
+	OK(sheaf_session_branch_with_summary(s, S("n"), NONE, S("from nowhere"), NULL, &done,
+	                                     &err));
 	OK(sheaf_session_path(&r, s, S("n"), NONE, 0, &err));
 	assert_int_equal(r->count, 1);
 	assert_null(r->items[0]->target_id.ptr);
@@ -142,8 +144,10 @@ static void test_with_summary(void **state)
 	sheaf_append_options how = SHEAF_APPEND_OPTIONS_INIT;
 	how.expect = SHEAF_EXPECT_LEAF;
 	how.leaf = S("aaaa-1");
-	FAILS(STALE, sheaf_session_branch_with_summary(s, NONE, S("start"), S("x"), &how, NULL, &err));
-	FAILS(NOT_FOUND, sheaf_session_branch_with_summary(s, NONE, S("zzz"), S("x"), NULL, NULL, &err));
+	FAILS(STALE,
+	      sheaf_session_branch_with_summary(s, NONE, S("start"), S("x"), &how, NULL, &err));
+	FAILS(NOT_FOUND,
+	      sheaf_session_branch_with_summary(s, NONE, S("zzz"), S("x"), NULL, NULL, &err));
 	sheaf_session_close(s);
 }
 
@@ -200,9 +204,14 @@ static void test_resolving(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_moving_and_making), TEST(test_expecting_a_leaf), TEST(test_clear_and_null),
-		TEST(test_deleting),          TEST(test_at_most_256),      TEST(test_with_summary),
-		TEST(test_labels),            TEST(test_resolving),
+		TEST(test_moving_and_making),
+		TEST(test_expecting_a_leaf),
+		TEST(test_clear_and_null),
+		TEST(test_deleting),
+		TEST(test_at_most_256),
+		TEST(test_with_summary),
+		TEST(test_labels),
+		TEST(test_resolving),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* Tests of core/copy.c and transfer.c: copies keep bytes and numbers, exports make a line. */
 #include "core_test.h"
 
-#include "../../support/fail_alloc.h"
+#include "support/fail_alloc.h"
 #include "store/store.h"
 
 static sheaf_session *copy_to(sheaf_session *s, sheaf_store *store, const char *id)
@@ -34,7 +34,8 @@ static void expect_same_heads(sheaf_session *a, sheaf_session *b)
 			    memcmp(x->branches[i]->name.ptr, y->branches[k]->name.ptr,
 			           x->branches[i]->name.len) == 0) {
 				found = true;
-				assert_int_equal(x->branches[i]->leaf_seq, y->branches[k]->leaf_seq);
+				assert_int_equal(x->branches[i]->leaf_seq,
+				                 y->branches[k]->leaf_seq);
 			}
 		}
 		assert_true(found);
@@ -131,7 +132,8 @@ static void test_copy_of_a_fork(void **state)
 		assert_int_equal(x->items[i]->id.len, y->items[i]->id.len);
 		assert_memory_equal(x->items[i]->id.ptr, y->items[i]->id.ptr, x->items[i]->id.len);
 		assert_int_equal(x->items[i]->body.len, y->items[i]->body.len);
-		assert_memory_equal(x->items[i]->body.ptr, y->items[i]->body.ptr, x->items[i]->body.len);
+		assert_memory_equal(x->items[i]->body.ptr, y->items[i]->body.ptr,
+		                    x->items[i]->body.len);
 	}
 	sheaf_records_free(x);
 	sheaf_records_free(y);
@@ -280,18 +282,19 @@ static void test_a_foreign_file_is_taken_in(void **state)
 	assert_non_null(mkdtemp(dir));
 	(void)snprintf(path, sizeof(path), "%s/seed.jsonl", dir);
 	(void)snprintf(url, sizeof(url), "jsonl:%s", path);
-	write_file(path,
-	           "{\"type\":\"session\",\"id\":\"seed\",\"version\":1,"
-	           "\"timestamp\":\"2026-01-01T00:00:00Z\"}\n"
-	           "{\"type\":\"message\",\"id\":\"msg-1\",\"parent_id\":null,"
-	           "\"timestamp\":\"2026-01-01T00:00:01Z\",\"message\":{\"role\":\"user\","
-	           "\"content\":[{\"type\":\"text\",\"text\":{\"content\":\"Hi \xe2\x80\xa8\"}}]}}\n"
-	           "{\"type\":\"label\",\"id\":\"lbl-1\",\"parent_id\":\"msg-1\","
-	           "\"target_id\":\"msg-1\",\"label\":\"first-greeting\","
-	           "\"timestamp\":\"2026-01-01T00:00:02Z\"}\n"
-	           "{\"type\":\"message\",\"id\":\"msg-2\",\"parent_id\":\"lbl-1\","
-	           "\"timestamp\":\"2026-01-01T00:00:03Z\",\"role\":\"assistant\","
-	           "\"content\":\"Hello\"}\n");
+	write_file(
+		path,
+		"{\"type\":\"session\",\"id\":\"seed\",\"version\":1,"
+		"\"timestamp\":\"2026-01-01T00:00:00Z\"}\n"
+		"{\"type\":\"message\",\"id\":\"msg-1\",\"parent_id\":null,"
+		"\"timestamp\":\"2026-01-01T00:00:01Z\",\"message\":{\"role\":\"user\","
+		"\"content\":[{\"type\":\"text\",\"text\":{\"content\":\"Hi \xe2\x80\xa8\"}}]}}\n"
+		"{\"type\":\"label\",\"id\":\"lbl-1\",\"parent_id\":\"msg-1\","
+		"\"target_id\":\"msg-1\",\"label\":\"first-greeting\","
+		"\"timestamp\":\"2026-01-01T00:00:02Z\"}\n"
+		"{\"type\":\"message\",\"id\":\"msg-2\",\"parent_id\":\"lbl-1\","
+		"\"timestamp\":\"2026-01-01T00:00:03Z\",\"role\":\"assistant\","
+		"\"content\":\"Hello\"}\n");
 	sheaf_session *s = NULL, *c = NULL;
 	sheaf_key key = sheaf_key_of("seed");
 	OK(sheaf_open(&file, url, NULL, &err));
@@ -347,7 +350,8 @@ static void test_without_memory(void **state)
 		for (size_t n = 1;; n++) {
 			fail_alloc_at(n, false);
 			int rc = what == 0 ? sheaf_session_copy(&c, f, store, &key, &err)
-			                   : sheaf_session_export_path(&c, f, NONE, store, &key, &err);
+			                   : sheaf_session_export_path(&c, f, NONE, store, &key,
+			                                               &err);
 			bool hit = fail_alloc_hit();
 			fail_alloc_at(0, false);
 			if (rc == 0)

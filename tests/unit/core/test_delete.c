@@ -1,7 +1,7 @@
 /* Tests of core/remove.c and check.c: deleting with and without living forks, purging, checking. */
 #include "core_test.h"
 
-#include "../../support/fail_alloc.h"
+#include "support/fail_alloc.h"
 #include "store/store.h"
 
 static bool listed(sheaf_store *store, const char *id)
@@ -28,7 +28,7 @@ static bool kept(sheaf_store *store, const char *id)
 	return rc == 0;
 }
 
-static sheaf_deleted *delete(sheaf_store *store, const char *id, int purge)
+static sheaf_deleted *delete (sheaf_store *store, const char *id, int purge)
 {
 	sheaf_deleted *d = NULL;
 	sheaf_key key = sheaf_key_of(id);
@@ -41,7 +41,7 @@ static sheaf_deleted *delete(sheaf_store *store, const char *id, int purge)
 static void expect_deleted(sheaf_store *store, const char *id, int purge, int existed, int hidden,
                            size_t forks)
 {
-	sheaf_deleted *d = delete(store, id, purge);
+	sheaf_deleted *d = delete (store, id, purge);
 	assert_int_equal(d->existed, existed);
 	assert_int_equal(d->hidden, hidden);
 	assert_int_equal(d->forks->count, forks);
@@ -78,7 +78,7 @@ static void test_with_living_forks(void **state)
 	SAY(s, "secret", .id = "c");
 	sheaf_session *f = fork_of(s, "a", "f"), *g = fork_of(s, "b", "g");
 	SAY(f, "x", .id = "x");
-	sheaf_deleted *d = delete(store, "s", 0);
+	sheaf_deleted *d = delete (store, "s", 0);
 	assert_int_equal(d->existed, 1);
 	assert_int_equal(d->hidden, 1);
 	assert_int_equal(d->forks->count, 2);

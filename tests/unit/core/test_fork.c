@@ -1,7 +1,7 @@
 /* Tests of core/fork.c: what a fork shares, what it inherits, and how far a chain goes. */
 #include "core_test.h"
 
-#include "../../support/fail_alloc.h"
+#include "support/fail_alloc.h"
 #include "store/store.h"
 
 static void test_a_fork_goes_on_by_itself(void **state)
@@ -216,7 +216,9 @@ static void test_forks_of_forks(void **state)
 static void test_a_chain_of_many(void **state)
 {
 	sheaf_store *store = *state;
-	enum { DEPTH = SHEAF_FORK_LINKS_MAX + 6 };
+	enum {
+		DEPTH = SHEAF_FORK_LINKS_MAX + 6
+	};
 	sheaf_session *s = make(store, "0");
 	char want[4096] = "";
 	OK(sheaf_session_rename(s, S("Deep"), NONE, NULL, NULL, &err));

@@ -1,7 +1,7 @@
 /* Tests of core/list.c: order, filters, cursors. */
 #include "core_test.h"
 
-#include "../../support/fail_alloc.h"
+#include "support/fail_alloc.h"
 
 static sheaf_session *put_session(sheaf_store *store, const char *app, const char *user,
                                   const char *id, int64_t time_us)

@@ -1,7 +1,7 @@
 /* Tests of core/query.c, path.c, gather.c and tree.c: pages, paths, children, trees. */
 #include "core/read.h"
 
-#include "../../support/fail_alloc.h"
+#include "support/fail_alloc.h"
 #include "core_test.h"
 
 static void ten(sheaf_session *s)
@@ -233,7 +233,8 @@ static void test_a_deep_tree_needs_no_stack(void **state)
 	sheaf_batch *b = sheaf_batch_new();
 	for (int k = 0; k < 10; k++) {
 		for (int i = 0; i < 4000; i++)
-			OK(sheaf_batch_json(b, S("custom"), S("{\"custom\":{\"custom_type\":\"x\"}}"), NULL, &err));
+			OK(sheaf_batch_json(b, S("custom"),
+			                    S("{\"custom\":{\"custom_type\":\"x\"}}"), NULL, &err));
 		OK(sheaf_session_append_batch(s, b, NULL, NULL, &err));
 		sheaf_batch_free(b);
 		b = sheaf_batch_new();

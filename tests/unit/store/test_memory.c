@@ -189,7 +189,7 @@ static void check_scans(const char *session, uint64_t base, size_t count)
 					bool label = (seq - base) % 3 == 0;
 					uint64_t bit = SHEAF_KIND_BIT(label ? SHEAF_KIND_LABEL
 					                                    : SHEAF_KIND_MESSAGE);
-					if (from > base + count || (scan.kinds & bit) == 0 ||
+					if ((scan.kinds & bit) == 0 ||
 					    (scan.backward ? seq > from : seq < from))
 						continue;
 					want.rows++;
