@@ -89,7 +89,7 @@ if(conformance_sources)
   sheaf_test(conformance_memory conformance 900 $<TARGET_FILE:sheaf-conformance> memory:)
   sheaf_test(conformance_jsonl conformance 900 $<TARGET_FILE:sheaf-conformance> jsonl:@TMP@/store)
   sheaf_test(conformance_histories conformance 900 $<TARGET_FILE:sheaf-conformance>
-             jsonl:@TMP@/store --histories ${SHEAF_HISTORIES})
+             "jsonl:@TMP@/store?durability=process" --histories ${SHEAF_HISTORIES})
 endif()
 
 # Examples see what users see: the public headers and libsheaf.

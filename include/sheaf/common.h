@@ -60,6 +60,9 @@ SHEAF_API sheaf_str sheaf_str_of(const char *text);
  * on both sides of every one.
  */
 #define SHEAF_RECORD_BYTES_MAX ((size_t)16 << 20) /* one record, whole line */
+/* What the caller gives of it: envelope and frame have the rest, so that a record fits under
+ * whatever parent, number and batch it is stored or copied to. */
+#define SHEAF_BODY_BYTES_MAX (SHEAF_RECORD_BYTES_MAX - 1024)
 #define SHEAF_BATCH_RECORDS_MAX 4096u
 #define SHEAF_BATCH_BYTES_MAX ((size_t)64 << 20)
 #define SHEAF_DEPTH_MAX 128u /* nesting of JSON values */

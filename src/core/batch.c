@@ -190,7 +190,7 @@ static void body_turn_end(buf *out, sheaf_str turn, sheaf_str outcome, const she
 static int turn_end_make(sheaf_batch *batch, sheaf_str outcome, const sheaf_usage *usage,
                          sheaf_error *err)
 {
-	_cleanup_(buf_free) buf body = BUF_INIT(RECORD_BODY_BYTES_MAX);
+	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_BODY_BYTES_MAX);
 	body_turn_end(&body, str_make(batch->turn, batch->turn_len), outcome, usage);
 	int rc = buf_status(&body, err);
 	if (rc != 0)

@@ -33,7 +33,7 @@ static int append_leaf(sheaf_session *s, sheaf_str name, const buf *body, bool m
 int sheaf_session_branch(sheaf_session *session, sheaf_str name, sheaf_str target,
                          const sheaf_append_options *how, sheaf_appended *out, sheaf_error *err)
 {
-	_cleanup_(buf_free) buf body = BUF_INIT(RECORD_BODY_BYTES_MAX);
+	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_BODY_BYTES_MAX);
 	_cleanup_(head_freep) sheaf_head *head = NULL;
 	char id[SHEAF_ID_ROOM] = "";
 	uint64_t seq = 0;
@@ -55,7 +55,7 @@ int sheaf_session_branch_delete(sheaf_session *session, sheaf_str name,
                                 const sheaf_append_options *how, sheaf_appended *out,
                                 sheaf_error *err)
 {
-	_cleanup_(buf_free) buf body = BUF_INIT(RECORD_BODY_BYTES_MAX);
+	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_BODY_BYTES_MAX);
 	if (session == NULL)
 		return err_set(err, SHEAF_INVALID, "no session was given");
 	int rc = branch_name_check(&name, err);
@@ -86,7 +86,7 @@ typedef struct leaving {
 
 static int leave(leaving *l, sheaf_str from, sheaf_error *err)
 {
-	_cleanup_(buf_free) buf body = BUF_INIT(RECORD_BODY_BYTES_MAX);
+	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_BODY_BYTES_MAX);
 	buf_lit(&body, "\"branch_summary\":{\"summary\":");
 	buf_json(&body, l->summary);
 	buf_lit(&body, ",\"from_id\":");
@@ -154,7 +154,7 @@ int sheaf_session_branch_with_summary(sheaf_session *session, sheaf_str name, sh
 	             .how = SHEAF_APPEND_OPTIONS_INIT};
 	int rc = branch_name_check(&l.name, err);
 	if (rc == 0)
-		rc = text_check(summary, RECORD_BODY_BYTES_MAX, "summary", err);
+		rc = text_check(summary, SHEAF_BODY_BYTES_MAX, "summary", err);
 	if (rc != 0)
 		return rc;
 	l.how.expect = OPTION(how, expect, SHEAF_EXPECT_DEFAULT);

@@ -4,7 +4,8 @@
  *
  * The check reads what a context would be made of and no more: back to what the
  * previous compaction keeps, because what lies before that is summarised
- * already; further only if the new cut does.
+ * already. Only a cut still further back has the whole path read: whether an
+ * answer behind it has a call before it cannot be told otherwise.
  */
 #include "core/context.h"
 
@@ -56,7 +57,7 @@ typedef struct check {
 	/* what was met, newest first */
 	mark *marks;
 	size_t count, room;
-	bool no_orphans; /* an answer without a call has lost it to this cut */
+	bool behind_summary; /* what lies before the cut was summarised already */
 	settings settings;
 } check;
 
@@ -268,24 +269,21 @@ static int check_walk(check *c, uint64_t from)
 	return rc;
 }
 
-/* How far back the walk goes on beyond the previous compaction. */
+/* How far back the walk goes on beyond the previous compaction: 0 is to the root. */
 static int check_bounds(check *c, bool *go_on)
 {
 	bool behind = c->keeps_none || c->cut_from >= c->previous->seq;
 	kept_place place = {0};
 	*go_on = true;
+	c->behind_summary = !behind;
 	if (compaction_ends_walk(&c->info)) {
 		if (behind) {
 			*go_on = false;
 			return c->info.replaces ? marks_of_replacement(c) : 0;
 		}
-		c->lower = c->cut_from;
-		c->no_orphans = true;
 		return 0;
 	}
 	if (c->info.chooses) {
-		c->lower = behind ? 0 : c->cut_from;
-		c->no_orphans = !behind;
 		c->chosen_only = behind;
 		for (size_t i = 0; behind && i < c->info.kept_count; i++) {
 			if (map_set(&c->chosen, c->info.kept_ids[i], i) != 0)
@@ -299,10 +297,10 @@ static int check_bounds(check *c, bool *go_on)
 		return rc;
 	c->lower = place.found ? place.seq + place.fact : 0;
 	c->lower_must_meet = place.found && !place.fact;
-	if (!behind && c->cut_from < c->lower) {
-		c->lower = c->cut_from;
+	c->behind_summary = !behind && c->cut_from < c->lower;
+	if (c->behind_summary) {
+		c->lower = 0;
 		c->lower_must_meet = false;
-		c->no_orphans = true;
 	}
 	return 0;
 }
@@ -347,15 +345,13 @@ static int check_pairs(check *c)
 				return refuse(c, "before the cut is answered after it", m->id);
 			call->open = false;
 			next = call->below;
-		} else if (c->no_orphans && m->seq >= cut) {
-			return refuse(c, "after the cut was made before it", m->id);
 		} else {
-			continue;
+			continue; /* an answer without a call is separated from nothing */
 		}
 		if (map_set(&open, m->id, next) != 0)
 			return err_nomem(c->err);
 	}
-	for (size_t i = 0; i < c->count; i++) {
+	for (size_t i = 0; i < c->count && !c->behind_summary; i++) {
 		if (c->marks[i].open && c->marks[i].seq < cut)
 			return refuse(c, "before the cut has no answer yet", c->marks[i].id);
 	}
@@ -533,7 +529,7 @@ static int request_try(request *q, sheaf_error *err)
 {
 	_cleanup_(head_freep) sheaf_head *head = NULL;
 	_cleanup_(draft_free) draft d = {0};
-	_cleanup_(buf_free) buf body = BUF_INIT(RECORD_BODY_BYTES_MAX);
+	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_BODY_BYTES_MAX);
 	sheaf_append_options how = {
 		.size = sizeof(how),
 		.expect = OPTION(q->how, expect, 0),
@@ -570,7 +566,7 @@ static int request_try(request *q, sheaf_error *err)
 static int request_drop(const request *q, sheaf_error *err)
 {
 	_cleanup_(draft_free) draft d = {0};
-	_cleanup_(buf_free) buf body = BUF_INIT(RECORD_BODY_BYTES_MAX);
+	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_BODY_BYTES_MAX);
 	const check unchecked = {.keeps_none = true};
 	sheaf_appended dropped = SHEAF_APPENDED_INIT;
 	body_write(&body, q, &unchecked);

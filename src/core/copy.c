@@ -114,7 +114,7 @@ static int foreign_leaf(copying *c, record *r, sheaf_error *err)
 	uint64_t seq = 0;
 	if (id.len != 0 && !map_get(&c->ids, id, &seq))
 		id = (sheaf_str){NULL, 0};
-	_cleanup_(buf_free) buf body = BUF_INIT(RECORD_BODY_BYTES_MAX);
+	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_BODY_BYTES_MAX);
 	if (entry != NULL || str_is(branch, "main") || branch.len == 0)
 		body_leaf(&body, branch.len != 0 ? branch : SHEAF_STR("main"), id, seq);
 	else
@@ -216,7 +216,7 @@ static int path_label(void *ctx, sheaf_str target, sheaf_str label)
 	uint64_t seq;
 	if (!map_get(&c->on_path, target, &seq))
 		return 0;
-	_cleanup_(buf_free) buf body = BUF_INIT(RECORD_BODY_BYTES_MAX);
+	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_BODY_BYTES_MAX);
 	body_label(&body, target, label);
 	int rc = buf_status(&body, NULL);
 	return rc != 0 ? rc : drafts_add(&c->labels, "label", buf_view(&body), NULL, NULL);

@@ -120,12 +120,12 @@ int sheaf_session_append_model_change(sheaf_session *session, sheaf_str provider
                                       const sheaf_append_options *how, sheaf_appended *out,
                                       sheaf_error *err)
 {
-	_cleanup_(buf_free) buf body = BUF_INIT(RECORD_BODY_BYTES_MAX);
+	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_BODY_BYTES_MAX);
 	if (session == NULL)
 		return no_session(err);
-	int rc = text_check(provider, RECORD_BODY_BYTES_MAX, "provider", err);
+	int rc = text_check(provider, SHEAF_BODY_BYTES_MAX, "provider", err);
 	if (rc == 0)
-		rc = text_check(model, RECORD_BODY_BYTES_MAX, "model", err);
+		rc = text_check(model, SHEAF_BODY_BYTES_MAX, "model", err);
 	if (rc != 0)
 		return rc;
 	buf_lit(&body, "\"model_change\":{\"provider\":");
@@ -141,10 +141,10 @@ int sheaf_session_append_thinking_level(sheaf_session *session, sheaf_str level,
                                         const sheaf_append_options *how, sheaf_appended *out,
                                         sheaf_error *err)
 {
-	_cleanup_(buf_free) buf body = BUF_INIT(RECORD_BODY_BYTES_MAX);
+	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_BODY_BYTES_MAX);
 	if (session == NULL)
 		return no_session(err);
-	int rc = text_check(level, RECORD_BODY_BYTES_MAX, "thinking level", err);
+	int rc = text_check(level, SHEAF_BODY_BYTES_MAX, "thinking level", err);
 	if (rc != 0)
 		return rc;
 	buf_lit(&body, "\"thinking_level\":{\"thinking_level\":");
@@ -157,7 +157,7 @@ int sheaf_session_append_custom(sheaf_session *session, sheaf_str custom_type, s
                                 const sheaf_entry_options *entry, const sheaf_append_options *how,
                                 sheaf_appended *out, sheaf_error *err)
 {
-	_cleanup_(buf_free) buf body = BUF_INIT(RECORD_BODY_BYTES_MAX);
+	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_BODY_BYTES_MAX);
 	if (session == NULL)
 		return no_session(err);
 	int rc = text_check(custom_type, SHEAF_NAME_BYTES_MAX, "custom type", err);
@@ -180,7 +180,7 @@ int sheaf_session_append_custom_text(sheaf_session *session, sheaf_str custom_ty
                                      const sheaf_append_options *how, sheaf_appended *out,
                                      sheaf_error *err)
 {
-	_cleanup_(buf_free) buf body = BUF_INIT(RECORD_BODY_BYTES_MAX);
+	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_BODY_BYTES_MAX);
 	if (session == NULL)
 		return no_session(err);
 	int rc = text_check(custom_type, SHEAF_NAME_BYTES_MAX, "custom type", err);
@@ -211,7 +211,7 @@ int sheaf_session_label(sheaf_session *session, sheaf_str target, sheaf_str labe
                         const sheaf_append_options *how, sheaf_appended *out, sheaf_error *err)
 {
 	_cleanup_(head_freep) sheaf_head *head = NULL;
-	_cleanup_(buf_free) buf body = BUF_INIT(RECORD_BODY_BYTES_MAX);
+	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_BODY_BYTES_MAX);
 	char id[SHEAF_ID_ROOM];
 	uint64_t seq;
 	if (session == NULL)
@@ -239,7 +239,7 @@ int sheaf_session_label(sheaf_session *session, sheaf_str target, sheaf_str labe
 int sheaf_session_rename(sheaf_session *session, sheaf_str name, sheaf_str metadata,
                          const sheaf_append_options *how, sheaf_appended *out, sheaf_error *err)
 {
-	_cleanup_(buf_free) buf body = BUF_INIT(RECORD_BODY_BYTES_MAX);
+	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_BODY_BYTES_MAX);
 	if (session == NULL)
 		return no_session(err);
 	int rc = text_check(name, SHEAF_NAME_BYTES_MAX, "name", err);

@@ -82,7 +82,7 @@ static int take_label(void *ctx, const label_row *row)
 		return rc == SHEAF_NOT_FOUND ? 0 : rc;
 	if (seq > f->base)
 		return 0;
-	_cleanup_(buf_free) buf body = BUF_INIT(RECORD_BODY_BYTES_MAX);
+	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_BODY_BYTES_MAX);
 	body_label(&body, row->target, row->label);
 	rc = buf_status(&body, &f->err);
 	if (rc == 0)
@@ -163,7 +163,7 @@ static bool make_links(forking *f)
 static int fork_by_reference(forking *f, int32_t durability, sheaf_head *after, sheaf_error *err)
 {
 	_cleanup_(drafts_free) draft_list facts = {0};
-	_cleanup_(buf_free) buf body = BUF_INIT(RECORD_BODY_BYTES_MAX);
+	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_BODY_BYTES_MAX);
 	sheaf_str metadata = head_metadata(f->head);
 	int rc = 0;
 	if (f->name.len != 0 || metadata.ptr != NULL) {

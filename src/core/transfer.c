@@ -95,48 +95,14 @@ static int known_parent(void *ctx, sheaf_str id, uint64_t *seq)
 	return row->parent != 0;
 }
 
-/*
- * A fork's record says in its frame which number its inherited parent has. In a
- * log that inherits nothing such a line may not be accepted; then it is written
- * without that member, everything else as it was.
- */
-static int drop_parent_seq(transfer *t, sheaf_row *row, sheaf_error *err)
-{
-	record r;
-	int rc = record_scan(&r, row->bytes, t->a), ok = 1;
-	if (rc != 0 || r.parent_seq == 0)
-		return err_set(err, SHEAF_DAMAGED, "record %llu does not fit into the log",
-		               (unsigned long long)row->seq);
-	buf_reset(&t->line);
-	rc = record_renumber(&t->line, &r, r.parent_id, 0, r.seq, r.batch_index, r.batch_count,
-	                     err);
-	if (rc != 0)
-		return rc;
-	sheaf_str line = arena_dup(t->a, buf_view(&t->line), &ok);
-	if (!ok)
-		return err_nomem(err);
-	row->bytes = str_make(line.ptr, line.len - 1);
-	return 0;
-}
-
 /* Brings `after` up to the rows gathered, by the same fold that stores use. */
 static int fold(transfer *t, sheaf_error *err)
 {
 	for (; t->folded < t->count; t->folded++) {
 		sheaf_row *row = &t->rows[t->folded], copy = *row;
-		sheaf_error local;
-		int rc = sheaf_head_fold(t->after, &copy, known_parent, row, &local);
-		if (rc == SHEAF_DAMAGED) {
-			rc = drop_parent_seq(t, row, &local);
-			copy = *row;
-			if (rc == 0)
-				rc = sheaf_head_fold(t->after, &copy, known_parent, row, &local);
-		}
-		if (rc != 0) {
-			if (err != NULL)
-				*err = local;
+		int rc = sheaf_head_fold(t->after, &copy, known_parent, row, err);
+		if (rc != 0)
 			return rc;
-		}
 		row->parent = copy.parent;
 		row->kind = copy.kind;
 	}
@@ -321,7 +287,7 @@ int transfer_close(transfer *t, const draft_list *more, const transfer_goal *goa
 	if (rc != 0 || goal == NULL)
 		return rc;
 	_cleanup_(drafts_free) draft_list facts = {0};
-	_cleanup_(buf_free) buf body = BUF_INIT(RECORD_BODY_BYTES_MAX);
+	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_BODY_BYTES_MAX);
 	rc = goal_branches(&facts, t->after, goal, &body, err);
 	if (rc == 0)
 		rc = goal_name(&facts, t->after, goal, &body, err);

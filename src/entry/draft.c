@@ -236,7 +236,7 @@ int draft_init(draft *d, sheaf_str type, sheaf_str body, bool checked,
                const struct sheaf_entry_options *options, sheaf_error *err)
 {
 	memset(d, 0, sizeof(*d));
-	d->body.max = RECORD_BODY_BYTES_MAX;
+	d->body.max = SHEAF_BODY_BYTES_MAX;
 	int rc = init_type(d, type, err);
 	if (rc == 0)
 		rc = init_id(d, GIVEN(options, id, none), err);

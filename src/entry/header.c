@@ -98,8 +98,8 @@ static bool is_known(sheaf_str key)
 
 int header_extra(sheaf_str *members, sheaf_str object, sheaf_error *err)
 {
-	if (object.len > RECORD_BODY_BYTES_MAX)
-		return err_set(err, SHEAF_TOO_LARGE, "more than %zu bytes", RECORD_BODY_BYTES_MAX);
+	if (object.len > SHEAF_BODY_BYTES_MAX)
+		return err_set(err, SHEAF_TOO_LARGE, "more than %zu bytes", SHEAF_BODY_BYTES_MAX);
 	int rc = json_check(object, JSON_OBJECT, err);
 	if (rc != 0)
 		return rc;

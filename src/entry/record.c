@@ -361,7 +361,7 @@ void record_write(buf *out, const draft *d, sheaf_str parent_id, uint64_t inheri
 /* A foreign body has been parsed; ours must pass more than that. */
 static int check_foreign(const record *r, sheaf_error *err)
 {
-	if (r->body.len > RECORD_BODY_BYTES_MAX)
+	if (r->body.len > SHEAF_BODY_BYTES_MAX)
 		return err_set(err, SHEAF_TOO_LARGE, "a record has more than %zu bytes",
 		               SHEAF_RECORD_BYTES_MAX);
 	_cleanup_(buf_free) buf object = BUF_INIT(SHEAF_RECORD_BYTES_MAX);

@@ -22,13 +22,8 @@
 #include "base/json.h"
 #include "sheaf/entry.h"
 
-/*
- * What envelope, frame and line break take at most. The body gets the rest of
- * SHEAF_RECORD_BYTES_MAX, so that a record fits under whatever parent, number
- * and batch it is stored or copied to.
- */
-#define RECORD_FRAME_BYTES_MAX 1024u
-#define RECORD_BODY_BYTES_MAX (SHEAF_RECORD_BYTES_MAX - RECORD_FRAME_BYTES_MAX)
+/* What envelope, frame and line break take at most; see SHEAF_BODY_BYTES_MAX. */
+#define RECORD_FRAME_BYTES_MAX (SHEAF_RECORD_BYTES_MAX - SHEAF_BODY_BYTES_MAX)
 
 /* A line looked at. Everything is a view into the line. */
 typedef struct record {

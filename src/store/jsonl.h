@@ -39,6 +39,7 @@
 #include "store/store.h"
 
 #define JSONL_NAME_ROOM 240
+#define JSONL_TMP_ROOM 256 /* "tmp-", a UUID, a dot, a session */
 #define JSONL_UNSYNCED_MAX ((uint64_t)16 << 20) /* a writer never leaves more than this unsynced */
 #define JSONL_GROUP_BYTES ((size_t)16 << 20)    /* one write() of waiting batches */
 #define JSONL_TEAR_WINDOW ((uint64_t)80 << 20)  /* unsynced bytes and one batch */
@@ -154,6 +155,7 @@ typedef struct jowner {
 	char key[2 * SHEAF_KEY_PART_ROOM];
 	int dir;
 	_Atomic int side; /* -1 until it is needed */
+	_Atomic bool anchored; /* the directories above are known to be on the disk */
 	unsigned refs; /* under the store's mutex */
 	jcatalogue *catalogue;
 } jowner;
@@ -226,6 +228,7 @@ typedef struct jlog {
 
 struct jstore {
 	int root;
+	char *path; /* of root */
 	bool readonly;
 	bool single; /* a store of one file */
 	char single_file[JSONL_NAME_ROOM];
@@ -244,6 +247,9 @@ int jowner_open(jstore *js, sheaf_str app, sheaf_str user, bool create, jowner *
                 sheaf_error *err);
 void jowner_put(jowner *o);
 int jowner_side(jowner *o); /* the .sheaf directory, made if need be; -1 if it cannot be had */
+/* Syncs the directories above, once: one may have been made by a process that died before it could
+ * sync what holds it, and then a session in it would go with it. */
+int jowner_anchor(jowner *o, sheaf_error *err);
 int jlog_get(jstore *js, const sheaf_store_key *key, jlog **out, sheaf_error *err);
 int jlog_get_named(jowner *o, const char *session, jlog **out, sheaf_error *err);
 jlog *jlog_private(jowner *o, const char *session); /* not in the cache, reads without the sidecar */
@@ -306,8 +312,14 @@ int jsonl_remove(void *backend, const sheaf_store_key *key, const sheaf_remove_r
                  sheaf_remove_reply *reply, sheaf_error *err);
 int jsonl_replace(void *backend, const sheaf_store_key *key, uint64_t revision, sheaf_rows_fn next,
                   void *ctx, int64_t deadline_us, sheaf_error *err);
-/* A new file in the side directory: exclusive, 0600; its name comes back. */
-int jtmp_open(jowner *o, char name[64], sheaf_error *err);
+/*
+ * A new file in the side directory: exclusive, 0600; its name comes back. One
+ * that is to become the log of `session` (NULL: none) is sealed until its name is
+ * known to be on the disk: whoever finds it after a crash in between copies it
+ * once more before he builds on it.
+ */
+int jtmp_open(jowner *o, const char *session, char name[JSONL_TMP_ROOM], sheaf_error *err);
+void jtmp_unlink(jowner *o, const char *name);
 /* Puts a finished temporary file in the place of the log: fsync, rename, directory fsync. The
  * descriptor stays the caller's. UNKNOWN if only the last step failed. */
 int jtmp_install(jlog *log, int fd, const char *tmp, sheaf_error *err);

@@ -275,29 +275,6 @@ static int commit(group *g, sheaf_error *err)
 	return 0;
 }
 
-/*
- * What is there already is answered without a write, but at the level asked for:
- * who wrote it may have died before he synced it.
- */
-static void answer_known(group *g)
-{
-	jlog *log = g->log;
-	bool durable = log->synced >= log->size;
-
-	for (jwaiter *w = g->first; w; w = w->next) {
-		if (w->rc || !w->reply->known)
-			continue;
-		if (!durable && w->request->durability >= SHEAF_DURABILITY_DISK) {
-			if (jlog_sync(log, log->size))
-				w->rc = err_unknown(w->err, err_sys(w->err, SHEAF_STORAGE, errno,
-				                                    "cannot sync the log"));
-			else
-				durable = true;
-		}
-		w->reply->durability = durable ? SHEAF_DURABILITY_DISK : SHEAF_DURABILITY_PROCESS;
-	}
-}
-
 static void note_last(jlog *log)
 {
 	/* The line's own text is at the end of what was written. */
@@ -322,74 +299,113 @@ static void publish(group *g)
 }
 
 /*
- * The group under the lock. The mutex is not held: leadership keeps others from
- * changing the log, and readers go on with what was acknowledged. Tail and
- * table are touched only here, so stamping takes the mutex for them.
+ * Which ids are there already. This comes before any stamping: it may find the
+ * sidecar wrong, and then everything that is known changes. What is there needs
+ * no write, but it must be as durable as was asked for: who wrote it may have
+ * died before he synced it.
  */
+static int look_up_all(group *g, sheaf_error *err)
+{
+	jlog *log = g->log;
+
+	for (jwaiter *w = g->first; w; w = w->next) {
+		int known = look_up(log, w->request, w->reply, w->err);
+		w->rc = known > 0 ? 0 : known;
+		if (known < 0 && !log->file) {
+			*err = *w->err;
+			return known;
+		}
+		if (known > 0 && w->request->durability >= SHEAF_DURABILITY_DISK)
+			g->sync = true;
+	}
+	return 0;
+}
+
+static void stamp_all(group *g)
+{
+	g->mark = g->log->tail_count;
+	g->head = g->log->head;
+	for (jwaiter *w = g->first; w; w = w->next) {
+		if (w->rc || w->reply->known)
+			continue;
+		if (!stamped_before(g, w))
+			stamp(g, w);
+		else
+			w->again = true; /* when the line can be read */
+	}
+}
+
+/*
+ * Writes what was stamped. The mutex is not held meanwhile: leadership keeps
+ * others from changing the log, and readers go on with what was acknowledged.
+ */
+static int write_group(group *g, sheaf_error *err)
+{
+	jlog *log = g->log;
+	int rc = 0;
+
+	if (log->out.len == 0 && (!g->sync || log->synced >= log->size))
+		return 0;
+	g->records = log->tail_count;
+	log->tail_count = g->mark; /* readers see it when it is acknowledged */
+	pthread_mutex_unlock(&log->mutex);
+	if (log->out.len)
+		rc = commit(g, err);
+	else if (jlog_sync(log, log->size))
+		rc = err_unknown(err, err_sys(err, SHEAF_STORAGE, errno, "cannot sync the log"));
+	pthread_mutex_lock(&log->mutex);
+	log->tail_count = g->records;
+	if (rc) {
+		jlog_drop_from(log, g->mark);
+	} else if (log->out.len) {
+		publish(g);
+		jlog_cover(log, false);
+	}
+	return rc;
+}
+
+static void answer(group *g, int rc, const sheaf_error *err)
+{
+	const jlog *log = g->log;
+	bool durable = rc == 0 && log->synced >= log->size;
+
+	for (jwaiter *w = g->first; w; w = w->next) {
+		bool waits = w->stamped || (w->reply->known && !w->rc &&
+		                            w->request->durability >= SHEAF_DURABILITY_DISK);
+		if (waits && rc) {
+			w->rc = rc;
+			*w->err = *err;
+		}
+		if (w->stamped || w->reply->known)
+			w->reply->durability = durable ? SHEAF_DURABILITY_DISK : SHEAF_DURABILITY_PROCESS;
+	}
+}
+
 static void run_group(group *g)
 {
 	jlog *log = g->log;
 	sheaf_error err;
 	int rc = jlog_lock(log, g->first->request->deadline_us, &err);
 
-	/* Look-ups first: they may find the sidecar wrong and change everything that is known. */
-	for (jwaiter *w = g->first; w && rc == 0; w = w->next) {
-		int known = look_up(log, w->request, w->reply, w->err);
-		w->rc = known > 0 ? 0 : known;
-		if (!log->file) {
-			rc = known;
-			err = *w->err;
-		}
-	}
-	g->mark = log->tail_count;
-	g->head = log->head;
-	buf_reset(&log->out);
-	if (rc == 0 && log->needs_newline)
-		rc = err_set(&err, SHEAF_BUSY, "the log ends in a line being written");
-	for (jwaiter *w = g->first; w; w = w->next) {
-		if (rc) {
+	if (rc == 0)
+		rc = look_up_all(g, &err);
+	if (rc) {
+		for (jwaiter *w = g->first; w; w = w->next) {
 			w->rc = rc;
 			*w->err = err;
-		} else if (w->rc || w->reply->known) {
-			continue;
-		} else if (!stamped_before(g, w)) {
-			stamp(g, w);
-		} else {
-			w->again = true; /* when the line can be read */
 		}
+		return; /* neither locks the log */
 	}
-	if (rc == 0)
-		answer_known(g);
-	if (rc == 0 && log->out.len) {
-		g->records = log->tail_count;
-		log->tail_count = g->mark; /* readers see it when it is acknowledged */
-		pthread_mutex_unlock(&log->mutex);
-		rc = commit(g, &err);
-		pthread_mutex_lock(&log->mutex);
-		log->tail_count = g->records;
-		if (rc == 0) {
-			publish(g);
-			jlog_cover(log, false);
-		} else {
-			jlog_drop_from(log, g->mark);
-		}
-		for (jwaiter *w = g->first; w; w = w->next)
-			if (w->stamped) {
-				w->rc = rc;
-				if (rc)
-					*w->err = err;
-				w->reply->durability = log->synced >= log->size
-				                               ? SHEAF_DURABILITY_DISK
-				                               : SHEAF_DURABILITY_PROCESS;
-			}
-		jlog_unlock(log);
-		if (rc)
-			jlog_unload(log); /* look again at what is there */
-		else
-			jcatalogue_touch(log);
-	} else if (rc == 0) {
-		jlog_unlock(log);
-	}
+	buf_reset(&log->out);
+	stamp_all(g);
+	bool wrote = log->out.len != 0;
+	rc = write_group(g, &err);
+	answer(g, rc, &err);
+	jlog_unlock(log);
+	if (rc)
+		jlog_unload(log); /* look again at what is there */
+	else if (wrote)
+		jcatalogue_touch(log);
 }
 
 /* Takes waiting requests, at least one, until they would fill one write. Mutex held. */

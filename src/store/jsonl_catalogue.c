@@ -418,7 +418,7 @@ static int write_snapshot(jowner *o, jrow **rows, size_t count, int64_t mtime_ns
 	_cleanup_(buf_free) buf out = BUF_INIT(SIZE_MAX);
 	_cleanup_(io_closep) int fd = -1;
 	file_head h = {.magic = MAGIC, .count = count, .directory_ns = mtime_ns};
-	char tmp[64];
+	char tmp[JSONL_TMP_ROOM];
 	sheaf_error err;
 
 	buf_add(&out, &h, sizeof(h));
@@ -442,13 +442,13 @@ static int write_snapshot(jowner *o, jrow **rows, size_t count, int64_t mtime_ns
 	h.tail_at = out.len;
 	h.crc = crc32c(0, &h, offsetof(file_head, crc));
 	memcpy(out.ptr, &h, sizeof(h));
-	int got = jtmp_open(o, tmp, &err);
+	int got = jtmp_open(o, NULL, tmp, &err);
 	if (got < 0)
 		return -1;
 	fd = got;
 	if (io_write_full(fd, out.ptr, out.len) ||
 	    io_rename(jowner_side(o), tmp, jowner_side(o), FILE_NAME)) {
-		io_unlink(jowner_side(o), tmp);
+		jtmp_unlink(o, tmp);
 		return -1;
 	}
 	return 0;

@@ -69,8 +69,7 @@ static int look_at_tail(const checking *k, jlog *log, sheaf_error *err)
 			clock_sleep_us(1000);
 	}
 	int rc = jlog_follow(log, false, err);
-	if (shared)
-		io_lock_try(log->file->fd, F_UNLCK);
+	jlog_unlock(log);
 	if (rc || log->tail_bytes == 0 || log->damaged)
 		return rc;
 	return report(k, SHEAF_PROBLEM_TORN, sheaf_head_revision(log->head) + 1, log->size,
@@ -318,7 +317,7 @@ static int lock_damaged(jlog *log, int64_t deadline_us, sheaf_error *err)
 static int repair_locked(jlog *log, const checking *k, sheaf_error *err)
 {
 	_cleanup_(io_closep) int fd = -1;
-	char tmp[64], name[256];
+	char tmp[JSONL_TMP_ROOM], name[256];
 	io_stat st;
 	int rc = report_holes(k, log, err);
 
@@ -329,7 +328,7 @@ static int repair_locked(jlog *log, const checking *k, sheaf_error *err)
 		                err);
 	if (rc)
 		return rc;
-	int got = jtmp_open(log->owner, tmp, err);
+	int got = jtmp_open(log->owner, log->session, tmp, err);
 	if (got < 0)
 		return got;
 	fd = got;
@@ -337,7 +336,7 @@ static int repair_locked(jlog *log, const checking *k, sheaf_error *err)
 	if (rc == 0)
 		rc = jtmp_install(log, fd, tmp, err);
 	if (rc)
-		io_unlink(jowner_side(log->owner), tmp);
+		jtmp_unlink(log->owner, tmp);
 	else
 		jindex_remove(jowner_side(log->owner), log->session);
 	return rc;

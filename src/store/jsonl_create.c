@@ -32,19 +32,38 @@ int jcopy_range(int in, uint64_t from, uint64_t to, int out, sheaf_error *err)
 	return 0;
 }
 
-int jtmp_open(jowner *o, char name[64], sheaf_error *err)
+/* A store of one file has no directory of its own for them. */
+static int tmp_dir(jowner *o)
+{
+	return o->store->single ? o->dir : jowner_side(o);
+}
+
+int jtmp_open(jowner *o, const char *session, char name[JSONL_TMP_ROOM], sheaf_error *err)
 {
 	char id[UUID_TEXT + 1];
-	int side = jowner_side(o);
+	int dir = tmp_dir(o);
 	int rc = uuid7_new(id, err);
 
 	if (rc)
 		return rc;
-	if (side < 0)
+	if (dir < 0)
 		return err_sys(err, SHEAF_STORAGE, errno, "cannot make the directory " JSONL_SIDE_DIR);
-	snprintf(name, 64, "tmp-%s", id);
-	int fd = io_open(side, name, O_RDWR | O_APPEND | O_CREAT | O_EXCL, 0600);
+	snprintf(name, JSONL_TMP_ROOM, "%stmp-%s.%s", o->store->single ? ".sheaf-" : "", id,
+	         session ? session : "");
+	int fd = io_open(dir, name, O_RDWR | O_APPEND | O_CREAT | O_EXCL,
+	                 session ? S_IRUSR | S_IWUSR | S_ISVTX : S_IRUSR | S_IWUSR);
 	return fd >= 0 ? fd : err_sys(err, SHEAF_STORAGE, errno, "cannot make a file");
+}
+
+void jtmp_unlink(jowner *o, const char *name)
+{
+	(void)io_unlink(tmp_dir(o), name);
+}
+
+/* The name of a new log is on the disk. If this fails the next writer copies it once more. */
+static void unseal(int fd)
+{
+	(void)io_fchmod(fd, S_IRUSR | S_IWUSR);
 }
 
 int jtmp_install(jlog *log, int fd, const char *tmp, sheaf_error *err)
@@ -55,10 +74,12 @@ int jtmp_install(jlog *log, int fd, const char *tmp, sheaf_error *err)
 	if (io_fsync(fd))
 		return err_sys(err, SHEAF_STORAGE, errno, "cannot sync the new log");
 	jcatalogue_begin(o);
-	if (io_rename(jowner_side(o), tmp, o->dir, log->file_name))
+	if (io_rename(tmp_dir(o), tmp, o->dir, log->file_name))
 		rc = err_sys(err, SHEAF_STORAGE, errno, "cannot put the new log in place");
 	else if (io_fsync(o->dir))
 		rc = err_unknown(err, err_sys(err, SHEAF_STORAGE, errno, "cannot sync the directory"));
+	else
+		unseal(fd);
 	jcatalogue_end(o);
 	return rc;
 }
@@ -89,10 +110,10 @@ static int write_rows(int fd, const sheaf_row *rows, size_t count, uint64_t *siz
 static int link_new(jowner *o, const char *tmp, const char *file, const char *session,
                     uint64_t size, const sheaf_head *head, sheaf_error *err)
 {
-	int side = jowner_side(o), rc = 0;
+	int rc = 0;
 
 	jcatalogue_begin(o);
-	if (io_link(side, tmp, o->dir, file))
+	if (io_link(tmp_dir(o), tmp, o->dir, file))
 		rc = errno == EEXIST ? err_set(err, SHEAF_EXISTS, "the session exists already")
 		                     : err_sys(err, SHEAF_STORAGE, errno, "cannot name the new log");
 	else if (io_fsync(o->dir))
@@ -106,7 +127,7 @@ static int link_new(jowner *o, const char *tmp, const char *file, const char *se
 static int create_file(jowner *o, const sheaf_store_key *key, const sheaf_append_request *request,
                        sheaf_append_reply *reply, sheaf_error *err)
 {
-	char tmp[64], file[JSONL_NAME_ROOM];
+	char tmp[JSONL_TMP_ROOM], file[JSONL_NAME_ROOM];
 	const sheaf_row *rows;
 	uint64_t size;
 	size_t count;
@@ -117,7 +138,7 @@ static int create_file(jowner *o, const sheaf_store_key *key, const sheaf_append
 
 	snprintf(file, sizeof(file), "%s.jsonl", key->session.ptr);
 	if (rc == 0) {
-		fd = jtmp_open(o, tmp, err);
+		fd = jtmp_open(o, key->session.ptr, tmp, err);
 		rc = fd < 0 ? fd : 0;
 	}
 	if (rc == 0) {
@@ -126,7 +147,9 @@ static int create_file(jowner *o, const sheaf_store_key *key, const sheaf_append
 			rc = err_sys(err, SHEAF_STORAGE, errno, "cannot sync the new log");
 		if (rc == 0)
 			rc = link_new(o, tmp, file, key->session.ptr, size, head, err);
-		io_unlink(jowner_side(o), tmp);
+		if (rc == 0)
+			unseal(fd);
+		jtmp_unlink(o, tmp);
 	}
 	if (fd < 0)
 		fd = -1;
@@ -154,6 +177,9 @@ static int create_fork(jowner *o, const sheaf_store_key *key, const sheaf_append
 		rc = 0; /* such a source does not go away by our doing; its bytes stay where they are */
 	if (rc == SHEAF_NOT_FOUND || (rc == 0 && sheaf_head_hidden(source->head)))
 		rc = err_set(err, SHEAF_GONE, "the source was deleted");
+	/* What the fork reads must be there after a power cut as surely as the fork. */
+	if (rc == 0 && source->synced < source->size && jlog_sync(source, source->size))
+		rc = err_sys(err, SHEAF_STORAGE, errno, "cannot sync the source");
 	if (rc == 0) {
 		/* Leadership and lock are enough; readers of the source go on. */
 		pthread_mutex_unlock(&source->mutex);
@@ -175,6 +201,8 @@ int jsonl_create(jstore *js, const sheaf_store_key *key, const sheaf_append_requ
 	if (js->single)
 		return err_set(err, SHEAF_UNSUPPORTED, "this store is one file and holds one session");
 	int rc = jowner_get(js, key, true, &o, err);
+	if (rc == 0)
+		rc = jowner_anchor(o, err);
 	if (rc)
 		return rc;
 	char file[JSONL_NAME_ROOM];
@@ -200,7 +228,7 @@ int jsonl_replace(void *backend, const sheaf_store_key *key, uint64_t revision, 
 {
 	_cleanup_(jlog_putp) jlog *log = NULL;
 	_cleanup_(io_closep) int fd = -1;
-	char tmp[64];
+	char tmp[JSONL_TMP_ROOM];
 	sheaf_row row;
 	int rc = jlog_get(backend, key, &log, err);
 
@@ -213,7 +241,7 @@ int jsonl_replace(void *backend, const sheaf_store_key *key, uint64_t revision, 
 	if (rc == 0 && sheaf_head_revision(log->head) != revision)
 		rc = err_set(err, SHEAF_STALE, "the session was written to meanwhile");
 	if (rc == 0) {
-		int got = jtmp_open(log->owner, tmp, err);
+		int got = jtmp_open(log->owner, log->session, tmp, err);
 		fd = got < 0 ? -1 : got;
 		rc = got < 0 ? got : 0;
 	}
@@ -230,7 +258,7 @@ int jsonl_replace(void *backend, const sheaf_store_key *key, uint64_t revision, 
 		if (rc == 0)
 			rc = jtmp_install(log, fd, tmp, err);
 		if (rc)
-			io_unlink(jowner_side(log->owner), tmp);
+			jtmp_unlink(log->owner, tmp);
 	}
 	if (rc == 0)
 		replaced(log);
@@ -243,8 +271,8 @@ int jsonl_replace(void *backend, const sheaf_store_key *key, uint64_t revision, 
 int jlog_rewrite(jlog *log, sheaf_error *err)
 {
 	_cleanup_(io_closep) int fd = -1;
-	char tmp[64];
-	int got = jtmp_open(log->owner, tmp, err);
+	char tmp[JSONL_TMP_ROOM];
+	int got = jtmp_open(log->owner, log->session, tmp, err);
 
 	if (got < 0)
 		return got;
@@ -265,7 +293,7 @@ int jlog_rewrite(jlog *log, sheaf_error *err)
 	if (rc == 0)
 		rc = jtmp_install(log, fd, tmp, err);
 	if (rc)
-		io_unlink(jowner_side(log->owner), tmp);
+		jtmp_unlink(log->owner, tmp);
 	else
 		jindex_remove(jowner_side(log->owner), log->session);
 	return rc;
@@ -298,51 +326,75 @@ static int reader(void *ctx, const char *name, const sheaf_head *head)
 	return r->request->reader(r->request->ctx, &key, &info);
 }
 
-typedef struct kept_copies {
+/* Files beside the log that hold something of its session. */
+typedef struct traces {
 	int dir;
 	const char *session;
-	size_t length;
-} kept_copies;
+	bool kept; /* in the directory of kept bytes, else in the derived one */
+	bool any;
+} traces;
 
-static int drop_kept(void *ctx, const char *name, unsigned char type)
+static bool is_trace(const traces *t, const char *name)
 {
-	kept_copies *k = ctx;
-	(void)type;
-	if (strncmp(name, k->session, k->length) == 0 && name[k->length] == '.' &&
-	    strchr(name + k->length + 1, '.') == NULL)
-		io_unlink(k->dir, name);
-	return 0;
+	enum { TMP_LENGTH = 4 + UUID_TEXT };
+	size_t length = strlen(t->session), all = strlen(name);
+
+	if (!t->kept && all > TMP_LENGTH && strncmp(name, "tmp-", 4) == 0 && name[TMP_LENGTH] == '.')
+		/* Of a writer that died; or of the catalogue's, who can do without. */
+		return name[TMP_LENGTH + 1] == 0 || strcmp(name + TMP_LENGTH + 1, t->session) == 0;
+	if (strncmp(name, t->session, length) != 0 || name[length] != '.')
+		return false;
+	const char *end = name + length + 1;
+	return t->kept ? strchr(end, '.') == NULL : strcmp(end, "idx") == 0 || strcmp(end, "run") == 0;
 }
 
-/* Torn and repaired bytes belong to the conversation: they go with it. */
-static int remove_kept(jowner *o, const char *session, sheaf_error *err)
+static int remove_trace(void *ctx, const char *name, unsigned char type)
 {
-	_cleanup_(io_closep) int dir = io_open(o->dir, JSONL_KEPT_DIR, O_RDONLY | O_DIRECTORY, 0);
-	kept_copies k = {dir, session, strlen(session)};
+	traces *t = ctx;
+	(void)type;
+	if (!is_trace(t, name))
+		return 0;
+	t->any = true;
+	return io_unlink(t->dir, name) && errno != ENOENT ? -1 : 0;
+}
+
+/* Kept bytes, the sidecar and what dead writers left behind belong to the conversation: they go
+ * with it, and before it, so that who finds it gone finds them gone too. */
+static int remove_traces(jowner *o, const char *session, const char *where, sheaf_error *err)
+{
+	_cleanup_(io_closep) int dir = io_open(o->dir, where, O_RDONLY | O_DIRECTORY, 0);
+	traces t = {dir, session, strcmp(where, JSONL_KEPT_DIR) == 0, false};
 
 	if (dir < 0)
 		return errno == ENOENT ? 0
-		                       : err_sys(err, SHEAF_STORAGE, errno, "cannot open kept bytes");
-	if (io_each_name(dir, drop_kept, &k) || io_fsync(dir))
-		return err_sys(err, SHEAF_STORAGE, errno, "cannot remove kept bytes");
+		                       : err_sys(err, SHEAF_STORAGE, errno, "cannot open a directory");
+	if (io_each_name(dir, remove_trace, &t) || (t.any && io_fsync(dir)))
+		return err_sys(err, SHEAF_STORAGE, errno, "cannot remove what lies beside the log");
 	return 0;
+}
+
+static int remove_all_traces(jowner *o, const char *session, sheaf_error *err)
+{
+	int rc = remove_traces(o, session, JSONL_KEPT_DIR, err);
+	return rc || o->store->single ? rc : remove_traces(o, session, JSONL_SIDE_DIR, err);
 }
 
 static int remove_all(jlog *log, sheaf_error *err)
 {
 	jowner *o = log->owner;
-	int rc = 0;
+	int rc = remove_all_traces(o, log->session, err);
 
+	if (rc)
+		return rc;
 	jcatalogue_begin(o);
 	if (io_unlink(o->dir, log->file_name))
 		rc = err_sys(err, SHEAF_STORAGE, errno, "cannot remove the log");
 	else if (io_fsync(o->dir))
 		rc = err_unknown(err, err_sys(err, SHEAF_STORAGE, errno, "cannot sync the directory"));
-	jindex_remove(jowner_side(o), log->session);
 	if (rc == 0)
 		jcatalogue_drop(o, log->session);
 	jcatalogue_end(o);
-	return rc ? rc : remove_kept(o, log->session, err);
+	return rc;
 }
 
 /* Keeps the records up to `keep` under a header that says hidden. */
@@ -351,11 +403,13 @@ static int hide(jlog *log, uint64_t keep, sheaf_error *err)
 	_cleanup_(arena_freep) arena *a = arena_new();
 	_cleanup_(buf_free) buf line = BUF_INIT(SHEAF_RECORD_BYTES_MAX + 4096);
 	_cleanup_(io_closep) int fd = -1;
-	char tmp[64];
+	char tmp[JSONL_TMP_ROOM];
 	jslot last;
 	header h;
 	int rc = a ? jlog_header_line(log, &line, err) : err_nomem(err);
 
+	if (rc == 0)
+		rc = remove_all_traces(log->owner, log->session, err);
 	if (rc == 0)
 		rc = header_read(&h, buf_view(&line), a, &log->doc, err);
 	if (rc)
@@ -375,7 +429,7 @@ static int hide(jlog *log, uint64_t keep, sheaf_error *err)
 	header_write(&fresh, &h);
 	rc = buf_status(&fresh, err);
 	if (rc == 0) {
-		int got = jtmp_open(log->owner, tmp, err);
+		int got = jtmp_open(log->owner, log->session, tmp, err);
 		fd = got < 0 ? -1 : got;
 		rc = got < 0 ? got : 0;
 	}
@@ -386,10 +440,8 @@ static int hide(jlog *log, uint64_t keep, sheaf_error *err)
 	if (rc == 0)
 		rc = jtmp_install(log, fd, tmp, err);
 	if (rc && fd >= 0)
-		io_unlink(jowner_side(log->owner), tmp);
+		jtmp_unlink(log->owner, tmp);
 	buf_free(&fresh);
-	if (rc == 0)
-		rc = remove_kept(log->owner, log->session, err);
 	return rc;
 }
 
@@ -421,6 +473,15 @@ static int remove_locked(jlog *log, const sheaf_remove_request *request, sheaf_r
 	return rc;
 }
 
+/* There is no such log. If that is the work of a removal that was cut short, it is finished. */
+static int remove_again(jlog *log, sheaf_error *err)
+{
+	int rc = remove_all_traces(log->owner, log->session, err);
+	if (rc == 0 && io_fsync(log->owner->dir))
+		rc = err_unknown(err, err_sys(err, SHEAF_STORAGE, errno, "cannot sync the directory"));
+	return rc;
+}
+
 int jsonl_remove(void *backend, const sheaf_store_key *key, const sheaf_remove_request *request,
                  sheaf_remove_reply *reply, sheaf_error *err)
 {
@@ -442,6 +503,8 @@ int jsonl_remove(void *backend, const sheaf_store_key *key, const sheaf_remove_r
 		rc = remove_locked(log, request, reply, err);
 	if (rc != SHEAF_NOT_FOUND)
 		jlog_unlock(log);
+	else
+		rc = request->reap ? 0 : remove_again(log, err);
 	jlog_unlead(log);
-	return rc == SHEAF_NOT_FOUND ? 0 : rc;
+	return rc;
 }

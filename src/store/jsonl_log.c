@@ -28,10 +28,9 @@ uint32_t jline_crc(sheaf_str line)
 	return value;
 }
 
-void jlog_unload(jlog *log)
+/* Forgets what is known of the records. */
+static void forget(jlog *log)
 {
-	jfile_unref(log->file);
-	log->file = NULL;
 	jindex_close(&log->index);
 	log->tail_count = 0;
 	if (log->table)
@@ -40,6 +39,13 @@ void jlog_unload(jlog *log)
 	log->size = log->synced = log->tail_bytes = log->file_seen = log->lost = 0;
 	log->last_id = (sheaf_str){NULL, 0};
 	log->last_id_seq = 0;
+}
+
+void jlog_unload(jlog *log)
+{
+	jfile_unref(log->file);
+	log->file = NULL;
+	forget(log);
 }
 
 /* ---- Opening -------------------------------------------------------------- */
@@ -187,6 +193,35 @@ fail:
 	return rc;
 }
 
+int jlog_reread(jlog *log, sheaf_error *err)
+{
+	uint64_t synced = log->synced;
+	io_stat st;
+	sheaf_head *fresh = sheaf_head_new();
+	int rc = fresh ? 0 : err_nomem(err);
+
+	if (rc == 0) {
+		if (!log->owner->store->readonly)
+			jindex_remove(jowner_side(log->owner), log->session);
+		sheaf_head_free(log->head);
+		log->head = fresh;
+		forget(log);
+		if (io_stat_fd(log->file->fd, &st))
+			rc = err_sys(err, SHEAF_STORAGE, errno, "cannot look at the log");
+	}
+	if (rc == 0)
+		rc = read_header(log, st.size, err);
+	if (rc == 0)
+		rc = jlog_follow(log, false, err);
+	if (rc) {
+		jlog_unlock(log);
+		jlog_unload(log);
+	} else if (synced <= log->size) {
+		log->synced = synced;
+	}
+	return rc;
+}
+
 /* ---- Following ------------------------------------------------------------ */
 
 static int seq_of(void *ctx, sheaf_str id, uint64_t *seq)
@@ -198,8 +233,15 @@ static int seq_of(void *ctx, sheaf_str id, uint64_t *seq)
 		*seq = log->last_id_seq;
 		return 1;
 	}
-	if (jlog_find(log, id, seq, &err) == 0)
+	int rc = jlog_find_once(log, id, seq, &err);
+	if (rc == 0)
 		return 1;
+	if (rc != SHEAF_NOT_FOUND) {
+		log->find_failed = rc;
+		log->find_errno = err.sys_errno;
+		log->suspect = rc == SHEAF_DAMAGED;
+		return 0;
+	}
 	/* The child of a record that cannot be read hangs on the hole. */
 	if (log->lost) {
 		*seq = log->lost;
@@ -221,7 +263,12 @@ static void remember_last(jlog *log, const sheaf_row *row)
 static int take_line(jlog *log, sheaf_head *head, const jline *line, uint64_t seq, sheaf_error *err)
 {
 	sheaf_row row = {.seq = seq, .bytes = line->text};
+	log->find_failed = 0;
 	int rc = sheaf_head_fold(head, &row, seq_of, log, err);
+	if (log->find_failed == SHEAF_NOMEM)
+		return err_nomem(err);
+	if (log->find_failed)
+		return err_sys(err, SHEAF_STORAGE, log->find_errno, "cannot read the log");
 	if (rc)
 		return rc;
 	jslot slot = {.offset = line->offset,
@@ -298,12 +345,16 @@ static int batch_begin(follow *f, const record *r, sheaf_error *err)
 	return r->batch_count > 1 ? sheaf_head_copy(log->spare[0], log->head, err) : 0;
 }
 
-/* Whether a line is the next record. Its crc is checked here, and its place in a batch. */
-static bool line_fits(const follow *f, const jline *line, const sheaf_head *head, record *r,
-                      arena *scratch)
+/* Whether a line is the next record: 1, 0, or SHEAF_NOMEM. Its crc is checked here, and its place
+ * in a batch. */
+static int line_fits(const follow *f, const jline *line, const sheaf_head *head, record *r,
+                     arena *scratch)
 {
-	if (!line->text.ptr || !record_crc_ok(line->text) || record_scan(r, line->text, scratch))
+	if (!line->text.ptr || !record_crc_ok(line->text))
 		return false;
+	int rc = record_scan(r, line->text, scratch);
+	if (rc)
+		return rc == SHEAF_NOMEM ? rc : false;
 	if (r->seq != sheaf_head_revision(head) + 1)
 		return false;
 	if (r->kind == SHEAF_KIND_LOST)
@@ -323,7 +374,10 @@ static int follow_line(follow *f, const jline *line, arena *scratch, sheaf_error
 	record r;
 	int rc;
 
-	if (!line_fits(f, line, head, &r, scratch)) {
+	rc = line_fits(f, line, head, &r, scratch);
+	if (rc < 0)
+		return err_nomem(err);
+	if (rc == 0) {
 		f->bad = true;
 		f->bad_at = line->offset;
 		return 0;
@@ -375,8 +429,12 @@ static int follow_damaged(follow *f, uint64_t from, sheaf_error *err)
 		if (!scratch)
 			return err_nomem(err);
 		uint64_t next = sheaf_head_revision(log->head) + 1;
-		if (!line.text.ptr || !record_crc_ok(line.text) || record_scan(&r, line.text, scratch) ||
-		    r.seq < next || r.seq - next > lines.end)
+		if (!line.text.ptr || !record_crc_ok(line.text))
+			continue;
+		rc = record_scan(&r, line.text, scratch);
+		if (rc == SHEAF_NOMEM)
+			return err_nomem(err);
+		if (rc || r.seq < next || r.seq - next > lines.end)
 			continue;
 		for (; next < r.seq; next++) {
 			rc = take_lost(log, next, hole, line.offset - hole, err);
@@ -406,7 +464,7 @@ static uint64_t foreign_parent(jlog *log, const record *r, uint64_t own_seq)
 
 	if (!r->parent_id.ptr)
 		return 0;
-	if (jlog_find(log, r->parent_id, &seq, &err))
+	if (jlog_find_once(log, r->parent_id, &seq, &err))
 		return own_seq; /* unknown, or later in the file: a walk sees that it does not precede */
 	if (jlog_slots(log, seq - 1, 1, &slot, &err))
 		return own_seq;
@@ -552,12 +610,26 @@ static int follow_again(follow *f, sheaf_error *err)
 	return rc;
 }
 
-int jlog_follow(jlog *log, bool locked, sheaf_error *err)
+/* A crash may have cut a record's line break off. Before anything is built on the record it gets
+ * one, for good: with bytes behind it that are torn it would not be a record any more. */
+static int end_line(jlog *log, sheaf_error *err)
+{
+	if (io_write(log->file->fd, "\n", 1) != 1 || jlog_sync(log, log->size + 1))
+		return err_sys(err, SHEAF_STORAGE, errno, "cannot end the last line");
+	log->file_seen = ++log->size;
+	log->needs_newline = false;
+	return 0;
+}
+
+static int follow_all(jlog *log, bool locked, sheaf_error *err)
 {
 	follow f = {.log = log};
 
 	for (int look = 0;; look++) {
 		int rc = look == 1 && !locked ? follow_again(&f, err) : follow_once(&f, err);
+		if (rc == 0 && locked && log->needs_newline && log->tail_bytes == 0 &&
+		    log->can_write && !log->readonly && !log->damaged)
+			return end_line(log, err);
 		if (rc || log->tail_bytes == 0 || log->foreign || log->damaged)
 			return rc;
 		jtail_kind kind = f.bad ? jtail_classify(log->file->fd, f.bad_at, f.lines.end)
@@ -575,6 +647,23 @@ int jlog_follow(jlog *log, bool locked, sheaf_error *err)
 	if (locked && log->can_write && !log->readonly)
 		return jtail_move(log, log->size, f.lines.end, err);
 	return 0; /* perhaps a write in flight: left alone */
+}
+
+int jlog_follow(jlog *log, bool locked, sheaf_error *err)
+{
+	log->suspect = false;
+	int rc = follow_all(log, locked, err);
+	if (rc == 0)
+		return 0;
+	if (log->suspect) {
+		/* The sidecar was at fault; it is gone now, so this happens once. */
+		rc = jlog_reread(log, err);
+		return rc ? rc : jlog_follow(log, locked, err);
+	}
+	/* The head may know half of a record: from the beginning next time. */
+	jlog_unlock(log);
+	jlog_unload(log);
+	return rc;
 }
 
 int jlog_refresh(jlog *log, sheaf_error *err)

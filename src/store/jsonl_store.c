@@ -23,13 +23,11 @@ static void jowner_free(jowner *o)
 	mem_free(o);
 }
 
-/* Makes one directory and syncs the one above, so that what is put into it can be found again. */
 static int make_dir(int parent, const char *name, sheaf_error *err)
 {
-	if (io_mkdir(parent, name, 0700) == 0)
-		return io_fsync(parent) ? err_sys(err, SHEAF_STORAGE, errno, "cannot sync a directory")
-		                        : 0;
-	return errno == EEXIST ? 0 : err_sys(err, SHEAF_STORAGE, errno, "cannot make a directory");
+	if (io_mkdir(parent, name, 0700) && errno != EEXIST)
+		return err_sys(err, SHEAF_STORAGE, errno, "cannot make a directory");
+	return 0;
 }
 
 static int make_owner_dir(jstore *js, const jowner *o, sheaf_error *err)
@@ -58,6 +56,41 @@ static int open_owner_dir(jstore *js, jowner *o, bool create, sheaf_error *err)
 		return err_set(err, SHEAF_NOT_FOUND, "no such session");
 	return err_sys(err, errno == ELOOP || errno == EXDEV ? SHEAF_DENIED : SHEAF_STORAGE, errno,
 	               "cannot open the owner's directory");
+}
+
+/* The directory that holds the store's own. One that may not be read is not ours to sync. */
+static int sync_above(jstore *js)
+{
+	size_t room = strlen(js->path) + 4;
+	_cleanup_(mem_freep) char *path = mem_alloc(room);
+	if (!path) {
+		errno = ENOMEM;
+		return -1;
+	}
+	snprintf(path, room, "%s/..", js->path);
+	_cleanup_(io_closep) int dir = io_open_root(path, O_RDONLY | O_DIRECTORY, 0);
+	if (dir < 0)
+		return errno == EACCES ? 0 : -1;
+	return io_fsync(dir);
+}
+
+int jowner_anchor(jowner *o, sheaf_error *err)
+{
+	jstore *js = o->store;
+	int rc;
+
+	if (atomic_load(&o->anchored))
+		return 0;
+	rc = sync_above(js);
+	if (rc == 0 && strcmp(o->path, ".") != 0) {
+		_cleanup_(io_closep) int app = io_open(js->root, o->app, O_RDONLY | O_DIRECTORY, 0);
+		rc = app < 0 || io_fsync(js->root) || io_fsync(app) ? -1 : 0;
+	}
+	if (rc)
+		return errno == ENOMEM ? err_nomem(err)
+		                       : err_sys(err, SHEAF_STORAGE, errno, "cannot sync a directory");
+	atomic_store(&o->anchored, true);
+	return 0;
 }
 
 static jowner *jowner_new(jstore *js, sheaf_str app, sheaf_str user)
@@ -388,7 +421,22 @@ static bool network_fs(int64_t type)
 	return false;
 }
 
-/* Makes every missing directory of a path, as mkdir -p does. */
+/* Syncs the directory above the one that was just made. */
+static int sync_parent(char *path)
+{
+	char *slash = strrchr(path, '/');
+	if (slash)
+		*slash = 0;
+	_cleanup_(io_closep) int dir =
+	        io_open_root(slash == path ? "/" : slash ? path : ".", O_RDONLY | O_DIRECTORY, 0);
+	if (slash)
+		*slash = '/';
+	if (dir < 0)
+		return errno == EACCES ? 0 : -1;
+	return io_fsync(dir);
+}
+
+/* Makes every missing directory of a path, as mkdir -p does, each on the disk before the next. */
 static int make_path(const char *path, sheaf_error *err)
 {
 	_cleanup_(mem_freep) char *copy = mem_dup(path, strlen(path));
@@ -399,9 +447,15 @@ static int make_path(const char *path, sheaf_error *err)
 			continue;
 		char c = *p;
 		*p = 0;
-		if (io_mkdir(AT_FDCWD, copy, 0700) && errno != EEXIST && errno != EISDIR)
+		bool made = io_mkdir(AT_FDCWD, copy, 0700) == 0;
+		if (!made && errno != EEXIST && errno != EISDIR)
 			return err_sys(err, errno == EACCES || errno == EROFS ? SHEAF_DENIED : SHEAF_STORAGE,
 			               errno, "cannot make the store's directory");
+		if (made && sync_parent(copy)) {
+			int why = errno;
+			io_rmdir(AT_FDCWD, copy);
+			return err_sys(err, SHEAF_STORAGE, why, "cannot sync a directory");
+		}
 		*p = c;
 		if (c == 0)
 			return 0;
@@ -498,6 +552,7 @@ static void jsonl_close(void *backend)
 	map_free(&js->logs);
 	if (js->root >= 0)
 		io_close(js->root);
+	mem_free(js->path);
 	pthread_mutex_destroy(&js->mutex);
 	mem_free(js);
 }
@@ -535,7 +590,9 @@ static int jsonl_open(void **backend, sheaf_str rest, const sheaf_store_options 
 		if (rc == 0)
 			rc = open_single(js, err);
 	} else {
-		rc = open_root(js, path, unsafe_fs, true, err);
+		js->path = path;
+		path = NULL;
+		rc = open_root(js, js->path, unsafe_fs, true, err);
 	}
 	if (rc) {
 		jsonl_close(js);

@@ -4,8 +4,9 @@
  */
 #include "store/store.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -15,10 +16,25 @@
 
 #define DEADLINE_DEFAULT_US (INT64_C(10) * 1000000)
 
+/* How many fork()s lie between this process and the one that loaded the library. Counting them is
+ * a load for every call, where asking for the process id would be a system call. */
+static _Atomic unsigned generation;
+static pthread_once_t watch_once = PTHREAD_ONCE_INIT;
+
+static void forked(void)
+{
+	atomic_fetch_add(&generation, 1);
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, forked);
+}
+
 struct sheaf_store {
 	sheaf_store_ops ops; /* a copy: slots that an older, smaller table lacks are NULL here */
 	void *backend;
-	pid_t pid; /* who opened it */
+	unsigned generation; /* of the process that opened it */
 	bool readonly;
 	bool lists_app;
 	int32_t durability;     /* for appends that do not ask */
@@ -49,7 +65,7 @@ static int check_store(const sheaf_store *s, sheaf_error *err)
 	if (s == NULL)
 		return err_set(err, SHEAF_INVALID, "no store was given");
 	/* Descriptors and their locks are shared with the parent, threads and mutexes are not. */
-	if (s->pid != getpid())
+	if (s->generation != atomic_load_explicit(&generation, memory_order_relaxed))
 		return err_set(err, SHEAF_FORKED, "the store was opened before fork()");
 	return 0;
 }
@@ -221,7 +237,8 @@ static int open_url(sheaf_store **out, const char *url, const sheaf_store_option
 	if (s == NULL)
 		return err_nomem(err);
 	memcpy(&s->ops, ops, ops->size < sizeof(s->ops) ? ops->size : sizeof(s->ops));
-	s->pid = getpid();
+	pthread_once(&watch_once, watch_forks);
+	s->generation = atomic_load(&generation);
 	rc = fault_point("open", err);
 	if (rc == 0)
 		rc = s->ops.open(&s->backend, u.rest, &options, store_url_option, &u, err);
@@ -254,7 +271,7 @@ void sheaf_close(sheaf_store *store)
 {
 	if (store == NULL)
 		return;
-	if (store->pid == getpid())
+	if (store->generation == atomic_load(&generation))
 		store->ops.close(store->backend);
 	mem_free(store);
 }

@@ -487,7 +487,7 @@ static void size_limit(void **state)
 	char *text = repeat('x', SHEAF_RECORD_BYTES_MAX + 64);
 	memcpy(text, open, sizeof(open) - 1);
 	for (size_t over = 0; over < 2; over++) {
-		size_t fill = RECORD_BODY_BYTES_MAX - members + over;
+		size_t fill = SHEAF_BODY_BYTES_MAX - members + over;
 		size_t len = sizeof(open) - 1 + fill + sizeof(close) - 1;
 		memcpy(text + len - 2, close, 2);
 		assert_code(over ? SHEAF_TOO_LARGE : 0, try("thing", str_make(text, len), NULL));
@@ -508,15 +508,15 @@ static void largest_record_fits(void **state)
 {
 	(void)state;
 	char *quotes = repeat('"', 128), *type = repeat('t', 64);
-	char *text = repeat('x', RECORD_BODY_BYTES_MAX);
+	char *text = repeat('x', SHEAF_BODY_BYTES_MAX);
 	memcpy(text, "\"x\":\"", 5);
-	text[RECORD_BODY_BYTES_MAX - 1] = '"';
+	text[SHEAF_BODY_BYTES_MAX - 1] = '"';
 	sheaf_entry_options o = SHEAF_ENTRY_OPTIONS_INIT;
 	o.id = str_make(quotes, 128);
 	o.branch = str_make(quotes, 64);
 	draft d;
 	record r;
-	assert_code(0, draft_init(&d, str_make(type, 64), str_make(text, RECORD_BODY_BYTES_MAX),
+	assert_code(0, draft_init(&d, str_make(type, 64), str_make(text, SHEAF_BODY_BYTES_MAX),
 	                          true, &o, NULL));
 	_cleanup_(buf_free) buf b = BUF_INIT(SHEAF_RECORD_BYTES_MAX + 1);
 	record_write(&b, &d, str_make(quotes, 128), UINT64_MAX - 1, UINT64_MAX, 4095, 4096);

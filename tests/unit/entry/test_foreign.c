@@ -223,15 +223,15 @@ static void does_not_become_ours(void **state)
 	l = look(deep.ptr);
 	assert_code(SHEAF_LIMIT, record_renumber(&b, &l.r, NONE, 0, 7, 0, 1, NULL));
 	looked_free(&l);
-	char *large = repeat('x', RECORD_BODY_BYTES_MAX + 64);
+	char *large = repeat('x', SHEAF_BODY_BYTES_MAX + 64);
 	static const char head[] = "{\"type\":\"thing\",\"id\":\"m\",\"a\":\"";
 	memcpy(large, head, sizeof(head) - 1);
 	for (size_t over = 0; over < 2; over++) {
 		/* body: "a":"…" */
-		size_t len = sizeof(head) - 1 + RECORD_BODY_BYTES_MAX - 6 + over + 2;
+		size_t len = sizeof(head) - 1 + SHEAF_BODY_BYTES_MAX - 6 + over + 2;
 		memcpy(large + len - 2, "\"}", 3);
 		l = look(large);
-		assert_int_equal(l.r.body.len, RECORD_BODY_BYTES_MAX + over);
+		assert_int_equal(l.r.body.len, SHEAF_BODY_BYTES_MAX + over);
 		buf_reset(&b);
 		assert_code(over ? SHEAF_TOO_LARGE : 0,
 		            record_renumber(&b, &l.r, NONE, 0, 7, 0, 1, NULL));

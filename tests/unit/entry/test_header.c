@@ -326,12 +326,12 @@ static void extra_members(void **state)
 	assert_code(0, header_extra(&members, S(" { \"a\" : 1, \"name\":\"x\" } "), NULL));
 	assert_str(members, S("\"a\" : 1, \"name\":\"x\""));
 	assert_code(0, header_extra(&members, S("{}"), NULL));
-	char *large = repeat(' ', RECORD_BODY_BYTES_MAX + 1);
+	char *large = repeat(' ', SHEAF_BODY_BYTES_MAX + 1);
 	large[0] = '{';
 	large[1] = '}';
-	assert_code(0, header_extra(&members, str_make(large, RECORD_BODY_BYTES_MAX), NULL));
+	assert_code(0, header_extra(&members, str_make(large, SHEAF_BODY_BYTES_MAX), NULL));
 	assert_code(SHEAF_TOO_LARGE,
-	            header_extra(&members, str_make(large, RECORD_BODY_BYTES_MAX + 1), NULL));
+	            header_extra(&members, str_make(large, SHEAF_BODY_BYTES_MAX + 1), NULL));
 	free(large);
 	assert_int_equal(members.len, 0);
 }

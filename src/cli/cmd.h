@@ -1,0 +1,164 @@
+/*
+ * The commands: one table that runs them and makes help, completion and the manual.
+ */
+#ifndef CLI_CMD_H
+#define CLI_CMD_H
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "sheaf.h"
+
+/* Every option of every command; one of a name means the same everywhere. */
+typedef enum opt_id {
+	OPT_HELP,
+	OPT_VERSION,
+	OPT_STORE,
+	OPT_APP,
+	OPT_USER,
+	OPT_JSON,
+	OPT_COLOR,
+	OPT_NO_PAGER,
+	OPT_QUIET,
+	OPT_AGENT,
+	OPT_ALL,
+	OPT_ALLOW_DAMAGE,
+	OPT_AT,
+	OPT_BATCH,
+	OPT_BEFORE,
+	OPT_BRANCH,
+	OPT_COMPACT,
+	OPT_CREATE,
+	OPT_CURSOR,
+	OPT_CWD,
+	OPT_DELETE,
+	OPT_DURABILITY,
+	OPT_EXPECT_LEAF,
+	OPT_EXPECT_REVISION,
+	OPT_FORCE,
+	OPT_FULL,
+	OPT_ID,
+	OPT_JSON_BODY,
+	OPT_KIND,
+	OPT_LEAF,
+	OPT_LIMIT,
+	OPT_MEND,
+	OPT_MESSAGE,
+	OPT_MESSAGE_JSON,
+	OPT_MODEL,
+	OPT_NAME,
+	OPT_PARENT,
+	OPT_PROVIDER,
+	OPT_PURGE,
+	OPT_ROLE,
+	OPT_ROOT,
+	OPT_SHORT,
+	OPT_SINCE,
+	OPT_SUMMARY,
+	OPT_TURN,
+	OPT_WITHOUT_COMPACTION,
+	OPT_COUNT
+} opt_id;
+
+typedef struct opt {
+	opt_id id;
+	char letter;       /* 0 if it has none */
+	const char *name;  /* NULL ends a list */
+	const char *value; /* what it takes; NULL for a switch */
+	const char *help;
+	const char *choices; /* the only values it takes, blank-separated, or NULL */
+} opt;
+
+/* What completion offers for a command's words. */
+enum {
+	WORD_NONE,
+	WORD_SESSION,
+	WORD_COMMAND,
+	WORD_SHELL
+};
+
+typedef struct cli cli;
+
+typedef struct command {
+	const char *name;
+	const char *brief;    /* one line, no full stop */
+	const char *synopsis; /* one line for each form, without "sheaf" */
+	const char *about;    /* paragraphs, lines of at most 76 columns */
+	const char *examples; /* one a line */
+	int (*run)(cli *c);   /* returns the exit code */
+	int words_min;
+	int words_max;     /* -1: any number */
+	int word;          /* WORD_… of the first word */
+	bool plumbing;     /* left out of the short list */
+	const char *group; /* starts a group in the short list, or NULL */
+	const opt *options;
+} command;
+
+/* Ended by a NULL name. */
+extern const command commands[];
+extern const opt global_options[];
+
+const command *command_find(const char *name);
+/* The command whose name is nearest to a mistyped one, or NULL if none is near. */
+const command *command_guess(const char *name);
+
+/* Parts of the manual that belong to no command: titles and paragraphs, ended by NULL. */
+typedef struct topic {
+	const char *title;
+	const char *text;
+} topic;
+extern const topic topics[];
+
+typedef struct screen {
+	bool tty;       /* stdout is a terminal */
+	bool color;     /* on stdout */
+	bool color_err; /* on stderr */
+	size_t width;   /* in columns, 0 = not known: cut nothing */
+	int64_t now_us;
+} screen;
+
+struct cli {
+	const command *command;
+	const char *values[OPT_COUNT]; /* NULL if not given; "" for a switch */
+	const char **words;            /* what is neither option nor command */
+	int word_count;
+	bool json;
+	bool quiet;
+	screen screen;
+	sheaf_str app;
+	sheaf_str user;
+	sheaf_store *store; /* opened on first use */
+	arena *memory;      /* lives as long as the command */
+	sheaf_error err;
+};
+
+static inline bool given(const cli *c, opt_id id)
+{
+	return c->values[id] != NULL;
+}
+
+int cmd_append(cli *c);
+int cmd_branch(cli *c);
+int cmd_cat(cli *c);
+int cmd_check(cli *c);
+int cmd_completion(cli *c);
+int cmd_context(cli *c);
+int cmd_fork(cli *c);
+int cmd_help(cli *c);
+int cmd_label(cli *c);
+int cmd_ls(cli *c);
+int cmd_man(cli *c);
+int cmd_new(cli *c);
+int cmd_path(cli *c);
+int cmd_rename(cli *c);
+int cmd_repair(cli *c);
+int cmd_rm(cli *c);
+int cmd_show(cli *c);
+int cmd_tree(cli *c);
+int cmd_version(cli *c);
+
+/* cmd_help.c */
+int help_short(cli *c); /* bare `sheaf` */
+int help_command(cli *c, const command *about);
+
+#endif

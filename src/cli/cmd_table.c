@@ -1,0 +1,496 @@
+/* The one table of commands: what runs them also makes help, completion and the manual. */
+#include <string.h>
+
+#include "cmd.h"
+
+/* Of a string of choices, blanks part them. */
+#define ROLES                                                                                      \
+	"system developer user assistant tool bashExecution custom branchSummary compactionSummary"
+#define LEVELS "none process disk replica"
+
+const opt global_options[] = {
+	{OPT_STORE, 'S', "store", "URL", "where sessions are: jsonl:/dir, jsonl:file.jsonl", NULL},
+	{OPT_APP, 0, "app", "APP", "the app whose sessions are meant", NULL},
+	{OPT_USER, 0, "user", "USER", "the user whose sessions are meant", NULL},
+	{OPT_JSON, 0, "json", NULL, "JSON on stdout for programs; errors as JSON, too", NULL},
+	{OPT_COLOR, 0, "color", "WHEN", "auto, always or never", "auto always never"},
+	{OPT_NO_PAGER, 0, "no-pager", NULL, "do not pass long output through a pager", NULL},
+	{OPT_QUIET, 'q', "quiet", NULL, "no messages, only what was asked for", NULL},
+	{OPT_HELP, 'h', "help", NULL, "say how it is used", NULL},
+	{OPT_VERSION, 0, "version", NULL, "say which version this is", NULL},
+	{0},
+};
+
+static const opt options_none[] = {{0}};
+
+static const opt options_new[] = {
+	{OPT_NAME, 'N', "name", "NAME", "what people call it", NULL},
+	{OPT_CWD, 'C', "cwd", "DIR", "the directory it is about (default: this one)", NULL},
+	{OPT_KIND, 'k', "kind", "KIND", "main (default), subagent, ...", NULL},
+	{OPT_PARENT, 'p', "parent", "SESSION", "the session that started it", NULL},
+	{0},
+};
+
+static const opt options_append[] = {
+	{OPT_ROLE, 'r', "role", "ROLE", "who speaks (default: user)", ROLES},
+	{OPT_MESSAGE, 'm', "message", "TEXT", "the text", NULL},
+	{OPT_BRANCH, 'b', "branch", "NAME", "onto this branch instead of main", NULL},
+	{OPT_PARENT, 'p', "parent", "ENTRY", "after this entry instead of the branch's leaf", NULL},
+	{OPT_ROOT, 0, "root", NULL, "before everything: as a new first entry", NULL},
+	{OPT_ID, 'i', "id", "ID", "with this id; repeating it writes nothing twice", NULL},
+	{OPT_TURN, 't', "turn", "TURN", "as part of this turn", NULL},
+	{OPT_AGENT, 0, "agent", "AGENT", "visible to this agent only", NULL},
+	{OPT_PROVIDER, 0, "provider", "NAME", "who made it, e.g. anthropic", NULL},
+	{OPT_MODEL, 0, "model", "NAME", "which model made it", NULL},
+	{OPT_COMPACT, 0, "compact", "ENTRY", "the text sums up all before this entry", NULL},
+	{OPT_MESSAGE_JSON, 0, "message-json", NULL, "read a message as JSON from stdin", NULL},
+	{OPT_JSON_BODY, 0, "json-body", "TYPE", "read the rest of such a record from stdin", NULL},
+	{OPT_BATCH, 0, "batch", NULL, "read records, one a line, and append all or none", NULL},
+	{OPT_EXPECT_LEAF, 0, "expect-leaf", "ENTRY", "only if the branch still ends there", NULL},
+	{OPT_EXPECT_REVISION, 0, "expect-revision", "N", "only if nothing was added since", NULL},
+	{OPT_DURABILITY, 'd', "durability", "LEVEL", "none, process, disk or replica", LEVELS},
+	{OPT_CREATE, 'c', "create", NULL, "make the session if it is not there", NULL},
+	{OPT_MEND, 0, "mend-text", NULL, "make broken text U+FFFD instead of refusing it", NULL},
+	{0},
+};
+
+static const opt options_ls[] = {
+	{OPT_ALL, 'a', "all", NULL, "of every app and user (with --app: every user of it)", NULL},
+	{OPT_LIMIT, 'n', "limit", "N", "at most N of them (default: 50)", NULL},
+	{OPT_CURSOR, 0, "cursor", "CURSOR", "go on where the page before ended", NULL},
+	{OPT_CWD, 'C', "cwd", "DIR", "only those about this directory", NULL},
+	{OPT_NAME, 'N', "name", "NAME", "only those with this name", NULL},
+	{OPT_KIND, 'k', "kind", "KIND", "only those of this kind", NULL},
+	{OPT_PARENT, 'p', "parent", "SESSION", "only those started by this session", NULL},
+	{OPT_SINCE, 0, "since", "TIME", "only those changed since: a date, 90m, 12h, 3d, 2w", NULL},
+	{OPT_BEFORE, 0, "before", "TIME", "only those changed before", NULL},
+	{0},
+};
+
+static const opt options_show[] = {
+	{OPT_FULL, 'f', "full", NULL, "nothing folded, exact times", NULL},
+	{OPT_LIMIT, 'n', "last", "N", "only the newest N entries", NULL},
+	{OPT_BRANCH, 'b', "branch", "NAME", "of this branch instead of main", NULL},
+	{OPT_LEAF, 'l', "leaf", "ENTRY", "as of this entry instead of the branch's leaf", NULL},
+	{0},
+};
+
+static const opt options_path[] = {
+	{OPT_LIMIT, 'n', "last", "N", "only the newest N entries", NULL},
+	{OPT_BRANCH, 'b', "branch", "NAME", "of this branch instead of main", NULL},
+	{OPT_LEAF, 'l', "leaf", "ENTRY", "as of this entry instead of the branch's leaf", NULL},
+	{0},
+};
+
+static const opt options_tree[] = {
+	{OPT_SHORT, 's', "short", NULL, "only what people said and where it branches", NULL},
+	{OPT_BRANCH, 'b', "branch", "NAME", "bring out this branch instead of main", NULL},
+	{0},
+};
+
+static const opt options_context[] = {
+	{OPT_BRANCH, 'b', "branch", "NAME", "of this branch instead of main", NULL},
+	{OPT_LEAF, 'l', "leaf", "ENTRY", "as of this entry instead of the branch's leaf", NULL},
+	{OPT_AGENT, 0, "agent", "AGENT", "only what this agent may see", NULL},
+	{OPT_PROVIDER, 0, "provider", "NAME", "as for this provider", NULL},
+	{OPT_MODEL, 0, "model", "NAME", "as for this model", NULL},
+	{OPT_WITHOUT_COMPACTION, 0, "without-compaction", NULL, "as if never compacted", NULL},
+	{OPT_ALLOW_DAMAGE, 0, "allow-damage", NULL, "go on past records that cannot be read", NULL},
+	{0},
+};
+
+static const opt options_branch[] = {
+	{OPT_DELETE, 'd', "delete", NULL, "forget the branch; its entries stay", NULL},
+	{OPT_SUMMARY, 0, "summary", "TEXT", "leave a summary of what is left behind", NULL},
+	{OPT_ROOT, 0, "root", NULL, "to before the first entry", NULL},
+	{0},
+};
+
+static const opt options_fork[] = {
+	{OPT_AT, 0, "at", "ENTRY", "up to this entry (default: where main stands)", NULL},
+	{OPT_NAME, 'N', "name", "NAME", "what people call it", NULL},
+	{0},
+};
+
+static const opt options_label[] = {
+	{OPT_DELETE, 'd', "delete", NULL, "take the label away", NULL},
+	{0},
+};
+
+static const opt options_rm[] = {
+	{OPT_PURGE, 0, "purge", NULL, "copy what forks still read into them, then erase all", NULL},
+	{OPT_FORCE, 'f', "force", NULL, "do not ask; what is not there is no mistake", NULL},
+	{0},
+};
+
+const command commands[] = {
+	{
+		.group = "start and add",
+		.name = "new",
+		.brief = "start a session",
+		.synopsis = "new [ID]",
+		.about =
+			"Makes an empty session and prints its id. Without an ID it gets a new one, a\n"
+			"UUID that sorts by time.",
+		.examples = "sheaf new demo\nsheaf new --name 'Fix the parser'",
+		.run = cmd_new,
+		.words_max = 1,
+		.options = options_new,
+	},
+	{
+		.name = "append",
+		.brief = "add a message to a session",
+		.synopsis = "append SESSION [TEXT...]\n"
+			    "append SESSION --compact ENTRY [SUMMARY...]\n"
+			    "append SESSION --message-json\n"
+			    "append SESSION --json-body TYPE\n"
+			    "append SESSION --batch",
+		.about =
+			"Adds to the end of a branch and prints the new id. The text comes from the\n"
+			"arguments, from -m, or from stdin (whose last line break is dropped).\n"
+			"\n"
+			"--message-json takes {\"role\":...,\"content\":[...]} from stdin, --json-body the\n"
+			"members of a record of the given type, --batch one record a line:\n"
+			"{\"type\":...,\"id\":..., and the body}. A batch is stored whole or not at all.\n"
+			"\n"
+			"--compact appends a compaction: from then on a model sees the summary in place\n"
+			"of everything before ENTRY. Nothing is deleted.\n"
+			"\n"
+			"With --id the same append can be repeated safely. With --expect-leaf or\n"
+			"--expect-revision it fails with exit code 3 if somebody wrote first;\n"
+			"--expect-leaf '' means that nothing is there yet.",
+		.examples = "echo hello | sheaf append demo --role user\n"
+			    "sheaf append demo -r assistant 'Hi! What shall we do?'\n"
+			    "sheaf append demo --expect-leaf @2 'Go on'",
+		.run = cmd_append,
+		.words_min = 1,
+		.words_max = -1,
+		.word = WORD_SESSION,
+		.options = options_append,
+	},
+	{
+		.group = "look",
+		.name = "ls",
+		.brief = "list sessions, newest first",
+		.synopsis = "ls",
+		.about =
+			"With --quiet only the ids. With --json one object a line, and a last line\n"
+			"{\"cursor\":...} if there are more.",
+		.examples =
+			"sheaf ls\nsheaf ls --cwd . --since 3d\nsheaf ls --json | jq -r .session",
+		.run = cmd_ls,
+		.options = options_ls,
+	},
+	{
+		.name = "show",
+		.brief = "read a conversation",
+		.synopsis = "show [SESSION]",
+		.about =
+			"Shows everything said on a branch, from the beginning to its leaf. Long tool\n"
+			"output is folded; --full unfolds it. Without SESSION, the newest one.\n"
+			"With --json the records, one a line.",
+		.examples =
+			"sheaf show demo\nsheaf show demo --full --last 10\nsheaf show demo --branch try-2",
+		.run = cmd_show,
+		.words_max = 1,
+		.word = WORD_SESSION,
+		.options = options_show,
+	},
+	{
+		.name = "tree",
+		.brief = "see all branches of a session",
+		.synopsis = "tree [SESSION]",
+		.about =
+			"Draws every entry. The path of main (or of --branch) goes straight down; what\n"
+			"branches off stands to its right. Branches are named in (parentheses), labels\n"
+			"in [brackets]. Without SESSION, the newest one.",
+		.examples = "sheaf tree demo\nsheaf tree demo --short",
+		.run = cmd_tree,
+		.words_max = 1,
+		.word = WORD_SESSION,
+		.options = options_tree,
+	},
+	{
+		.name = "path",
+		.brief = "list the entries from the first to the leaf",
+		.synopsis = "path [SESSION]",
+		.about =
+			"One line for each entry: number, id, who spoke, how it begins. Without SESSION,\n"
+			"the newest one. With --json the records, one a line.",
+		.examples = "sheaf path demo",
+		.run = cmd_path,
+		.words_max = 1,
+		.word = WORD_SESSION,
+		.options = options_path,
+	},
+	{
+		.name = "context",
+		.brief = "see what a model would see",
+		.synopsis = "context [SESSION]",
+		.about =
+			"The path resolved through its newest compaction, with every tool call answered\n"
+			"exactly once. What had to be mended is noted on stderr. Without SESSION, the\n"
+			"newest one. With --json one object with items, notes and the settings in force.",
+		.examples = "sheaf context demo\nsheaf context demo --json | jq '.items[].role'",
+		.run = cmd_context,
+		.words_max = 1,
+		.word = WORD_SESSION,
+		.options = options_context,
+	},
+	{
+		.name = "cat",
+		.brief = "print records as they are stored",
+		.synopsis = "cat SESSION [ENTRY]",
+		.about =
+			"The stored lines, byte for byte, of the whole log or of one entry. On a terminal\n"
+			"control characters are escaped, which leaves the JSON the same.",
+		.examples = "sheaf cat demo\nsheaf cat demo @3",
+		.run = cmd_cat,
+		.words_min = 1,
+		.words_max = 2,
+		.word = WORD_SESSION,
+		.options = options_none,
+	},
+	{
+		.group = "branch and name",
+		.name = "branch",
+		.brief = "list, make, move or forget branches",
+		.synopsis = "branch SESSION\n"
+			    "branch SESSION NAME [TARGET | --root]\n"
+			    "branch SESSION NAME -d",
+		.about =
+			"A branch is a name for a place in the tree; what is appended to it moves it on.\n"
+			"A new branch without TARGET starts where main stands. Moving main back is how\n"
+			"to try again from an earlier entry: nothing is deleted.",
+		.examples = "sheaf branch demo\n"
+			    "sheaf branch demo try-2 @4\n"
+			    "sheaf branch demo main @4 --summary 'SIMD was slower'",
+		.run = cmd_branch,
+		.words_min = 1,
+		.words_max = 3,
+		.word = WORD_SESSION,
+		.options = options_branch,
+	},
+	{
+		.name = "fork",
+		.brief = "start a session from a point of another",
+		.synopsis = "fork SESSION [NEW]",
+		.about =
+			"The new session shares everything up to the entry; both go on by themselves.\n"
+			"Prints the new id.",
+		.examples = "sheaf fork demo demo-2\nsheaf fork demo demo-3 --at @4",
+		.run = cmd_fork,
+		.words_min = 1,
+		.words_max = 2,
+		.word = WORD_SESSION,
+		.options = options_fork,
+	},
+	{
+		.name = "label",
+		.brief = "mark an entry with a word",
+		.synopsis = "label SESSION\n"
+			    "label SESSION ENTRY LABEL\n"
+			    "label SESSION ENTRY -d",
+		.about =
+			"A label can stand for the entry's id everywhere. Without an entry, lists them.",
+		.examples = "sheaf label demo @1 start\nsheaf fork demo again --at start",
+		.run = cmd_label,
+		.words_min = 1,
+		.words_max = 3,
+		.word = WORD_SESSION,
+		.options = options_label,
+	},
+	{
+		.name = "rename",
+		.brief = "name a session",
+		.synopsis = "rename SESSION NAME",
+		.about = "The id stays; the name can stand for it. An empty NAME takes it away.",
+		.examples = "sheaf rename demo 'Fix the parser'",
+		.run = cmd_rename,
+		.words_min = 2,
+		.words_max = 2,
+		.word = WORD_SESSION,
+		.options = options_none,
+	},
+	{
+		.group = "keep in order",
+		.name = "rm",
+		.brief = "delete sessions",
+		.synopsis = "rm SESSION...",
+		.about =
+			"Asks first on a terminal; in a script, several at once need --force. What living\n"
+			"forks still read stays, hidden, until they go; --purge copies it into them.",
+		.examples = "sheaf rm demo\nsheaf rm --purge demo",
+		.run = cmd_rm,
+		.words_min = 1,
+		.words_max = -1,
+		.word = WORD_SESSION,
+		.options = options_rm,
+	},
+	{
+		.name = "check",
+		.brief = "verify a session, or all of them",
+		.synopsis = "check [SESSION]",
+		.about =
+			"Reads every byte and changes nothing. Exit code 5 if something is damaged; an\n"
+			"unfinished end left by a crash is not, the next writer moves it away.",
+		.examples = "sheaf check\nsheaf check demo --json",
+		.run = cmd_check,
+		.words_max = 1,
+		.word = WORD_SESSION,
+		.options = options_none,
+	},
+	{
+		.name = "repair",
+		.brief = "make a damaged session writable again",
+		.synopsis = "repair SESSION",
+		.about =
+			"Keeps every record that can be read and notes the lost ones in their place. The\n"
+			"original stays beside the log.",
+		.examples = "sheaf repair demo",
+		.run = cmd_repair,
+		.words_min = 1,
+		.words_max = 1,
+		.word = WORD_SESSION,
+		.options = options_none,
+	},
+	{
+		.group = "about sheaf",
+		.name = "help",
+		.brief = "say how a command is used",
+		.synopsis = "help [COMMAND]",
+		.about = "Without a command, all of it.",
+		.examples = "sheaf help append",
+		.run = cmd_help,
+		.words_max = 1,
+		.word = WORD_COMMAND,
+		.plumbing = true,
+		.options = options_none,
+	},
+	{
+		.name = "completion",
+		.brief = "print a completion script for a shell",
+		.synopsis = "completion bash|zsh|fish",
+		.about =
+			"bash: put `source <(sheaf completion bash)` into ~/.bashrc. zsh: write it to a\n"
+			"file _sheaf on $fpath. fish: write it to ~/.config/fish/completions/sheaf.fish.",
+		.examples = "source <(sheaf completion bash)",
+		.run = cmd_completion,
+		.words_min = 1,
+		.words_max = 1,
+		.word = WORD_SHELL,
+		.plumbing = true,
+		.options = options_none,
+	},
+	{
+		.name = "man",
+		.brief = "print the manual page",
+		.synopsis = "man",
+		.about = "In roff, for man(1).",
+		.examples = "sheaf man | man -l -",
+		.run = cmd_man,
+		.plumbing = true,
+		.options = options_none,
+	},
+	{
+		.name = "version",
+		.brief = "say which version this is",
+		.synopsis = "version",
+		.about = "The version of the command, and of the library if it is another.",
+		.examples = "sheaf version",
+		.run = cmd_version,
+		.plumbing = true,
+		.options = options_none,
+	},
+	{0},
+};
+
+const topic topics[] = {
+	{"Naming sessions and entries",
+         "A session is named by its id, by a beginning of it (four characters or more)\n"
+         "that no other session has, or by its exact name.\n"
+         "\n"
+         "An entry is named by its id, by a beginning of it, by a label, by a branch\n"
+         "(which means its leaf), or by @N: the number that show, tree and path print."},
+	{"Exit status",
+         "0  it worked\n"
+         "1  it failed: not found, storage, a limit ...\n"
+         "2  the command line or the request is malformed\n"
+         "3  somebody else wrote first, or it exists already\n"
+         "4  not permitted\n"
+         "5  stored data is damaged\n"
+         "6  a write failed and may or may not be stored: repeat it with the same --id"},
+	{"Environment",
+         "SHEAF_STORE  where sessions are, unless --store says it; without either\n"
+         "             jsonl:$XDG_DATA_HOME/sheaf, which is ~/.local/share/sheaf\n"
+         "SHEAF_PAGER, PAGER  what long output goes through on a terminal (less); `cat`\n"
+         "             for nothing\n"
+         "NO_COLOR     if not empty, no colour; FORCE_COLOR, colour also in a pipe"},
+	{0},
+};
+
+const command *command_find(const char *name)
+{
+	for (const command *cmd = commands; cmd->name != NULL; cmd++) {
+		if (strcmp(cmd->name, name) == 0)
+			return cmd;
+	}
+	return NULL;
+}
+
+#define WORD_MAX 16
+
+static int least(int a, int b, int c)
+{
+	int m = a < b ? a : b;
+	return m < c ? m : c;
+}
+
+/* How many insertions, removals, changes and swaps of neighbours lead from a to b. */
+static int distance(const char *a, const char *b)
+{
+	int rows[WORD_MAX + 1][WORD_MAX + 1];
+	int m = (int)strlen(a), n = (int)strlen(b);
+	if (m > WORD_MAX || n > WORD_MAX)
+		return WORD_MAX;
+	for (int i = 0; i <= m; i++) {
+		for (int j = 0; j <= n; j++) {
+			if (i == 0 || j == 0) {
+				rows[i][j] = i + j;
+				continue;
+			}
+			int change = rows[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+			rows[i][j] = least(rows[i - 1][j] + 1, rows[i][j - 1] + 1, change);
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+			    rows[i - 2][j - 2] + 1 < rows[i][j])
+				rows[i][j] = rows[i - 2][j - 2] + 1;
+		}
+	}
+	return rows[m][n];
+}
+
+const command *command_guess(const char *name)
+{
+	/* Words of other tools that people try first. */
+	static const char *const habits[][2] = {
+		{"list", "ls"},         {"log", "show"},      {"view", "show"},
+		{"add", "append"},      {"delete", "rm"},     {"remove", "rm"},
+		{"fsck", "check"},      {"doctor", "check"},  {"create", "new"},
+		{"init", "new"},        {"tag", "label"},     {"mv", "rename"},
+		{"checkout", "branch"}, {"switch", "branch"},
+	};
+	for (size_t i = 0; i < sizeof(habits) / sizeof(habits[0]); i++) {
+		if (strcmp(habits[i][0], name) == 0)
+			return command_find(habits[i][1]);
+	}
+	const command *best = NULL;
+	int nearest = strlen(name) > 3 ? 3 : 2; /* fewer than this many slips */
+	for (const command *cmd = commands; cmd->name != NULL; cmd++) {
+		int slips = distance(name, cmd->name);
+		if (slips < nearest) {
+			nearest = slips;
+			best = cmd;
+		}
+	}
+	return best;
+}

@@ -1,0 +1,54 @@
+/* How conversations look to people: a heading and a body for each entry, or one line of it. */
+#ifndef CLI_VIEW_H
+#define CLI_VIEW_H
+
+#include "base/map.h"
+#include "print.h"
+
+typedef struct view {
+	const cli *c;
+	bool full; /* nothing is folded */
+	bool gap;  /* something stands above: a blank line goes first */
+	map calls; /* tool call id → name of the tool, of what was shown so far */
+	map seqs;  /* entry id → seq */
+	buf out;
+} view;
+
+#define VIEW_INIT(cli_, full_)                                                                     \
+	{                                                                                          \
+		(cli_), (full_), false, MAP_INIT, MAP_INIT, BUF_INIT(SIZE_MAX)                     \
+	}
+
+void view_done(view *v); /* for _cleanup_ */
+
+/* What is known of a session, in two lines. */
+void view_session(view *v, const sheaf_head_view *head);
+
+/* One entry of a path. */
+void view_entry(view *v, const sheaf_entry *entry);
+
+/* One item of a context, as a model sees it. */
+void view_item(view *v, const sheaf_item *item);
+
+/* Remembers an entry's number and its tool calls, so that others can name them. */
+void view_note(view *v, const sheaf_entry *entry);
+
+/* "user", "assistant", "tool", "compaction" …, at most VIEW_WORD columns, and its style. */
+#define VIEW_WORD 10u
+const char *view_word(const sheaf_entry *entry);
+const char *view_word_style(const sheaf_entry *entry);
+
+/* The beginning of an entry in one safe line, for a tree or a list. `v` knows the names of the
+ * tools that answer; it may be NULL. */
+void view_preview(const view *v, buf *out, const sheaf_entry *entry);
+
+/* A tool call in one safe line: name(argument). */
+void view_call(buf *out, const sheaf_part *part);
+
+/* What a head says about a session, between dots: "6 messages · 2 branches · …". */
+void view_facts(const cli *c, buf *out, const sheaf_head_view *head);
+
+/* A directory with the home directory as "~", safe. */
+void view_directory(buf *out, sheaf_str cwd);
+
+#endif

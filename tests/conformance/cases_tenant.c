@@ -1,0 +1,132 @@
+/* Tenants and owners: keys that could be mistaken for each other and are not. */
+#include <stdio.h>
+
+#include "suite.h"
+
+typedef struct owner {
+	const char *app;
+	const char *user;
+	const char *session;
+} owner;
+
+/* Makes all of them, and checks that each sees its own and nothing else. */
+static void apart(suite *t, const owner *owners, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		sheaf_key key = t_key_of(t, owners[i].app, owners[i].user, owners[i].session);
+		sheaf_session *s = t_open_in(t, t->store, &key, SHEAF_OPEN_NEW);
+		SAY(s, "user", t_format(t, "owner %zu", i), .id = "u1");
+		t_close(t, s);
+	}
+	for (int round = 0; round < 2; round++) {
+		for (size_t i = 0; i < count; i++) {
+			sheaf_key key = t_key_of(t, owners[i].app, owners[i].user,
+			                         owners[i].session);
+			sheaf_session *s = t_open_in(t, t->store, &key, SHEAF_OPEN_EXISTING);
+			TEXT(t_get(t, s, "u1")->message->parts[0]->text,
+			     t_format(t, "owner %zu", i));
+			t_close(t, s);
+			sheaf_list_options o = SHEAF_LIST_OPTIONS_INIT;
+			o.app = key.app;
+			o.user = key.user;
+			size_t same = 0;
+			for (size_t k = 0; k < count; k++)
+				same += strcmp(owners[k].app, owners[i].app) == 0 &&
+				        strcmp(owners[k].user, owners[i].user) == 0;
+			const sheaf_list *l = t_list(t, &o);
+			EQ(l->count, same);
+			for (size_t k = 0; k < l->count; k++) {
+				BYTES(l->items[k]->app, key.app.ptr, key.app.len);
+				BYTES(l->items[k]->user, key.user.ptr, key.user.len);
+			}
+		}
+		suite_reopen(t);
+	}
+}
+
+CASE(tenants_with_slashes)
+{
+	static const owner owners[] = {{"a/b", "c", "s"},  {"a", "b/c", "s"},  {"a", "b", "c/s"},
+	                               {"a/b/c", "", "s"}, {"", "a/b/c", "s"}, {"a", "b", "s"},
+	                               {"", "", "a/b/c/s"}};
+	apart(t, owners, sizeof(owners) / sizeof(owners[0]));
+}
+
+CASE(tenants_with_empty_parts)
+{
+	static const owner owners[] = {{"", "", "s"},   {"", "x", "s"},  {"x", "", "s"},
+	                               {"x", "x", "s"}, {"", "", "x"},   {"%", "", "s"},
+	                               {"", "%", "s"},  {"%", "%", "s"}, {"%25", "", "s"}};
+	apart(t, owners, sizeof(owners) / sizeof(owners[0]));
+}
+
+CASE(tenants_with_braces)
+{
+	static const owner owners[] = {{"{a}", "b", "s"}, {"a", "{b}", "s"},  {"{a", "b}", "s"},
+	                               {"a}", "{b", "s"}, {"{a/b}", "", "s"}, {"a", "b", "{s}"}};
+	apart(t, owners, sizeof(owners) / sizeof(owners[0]));
+}
+
+CASE(tenants_with_dots_and_percent)
+{
+	static const owner owners[] = {{".", "..", "s"},      {"..", ".", "s"},
+	                               {".a", "a.", "s"},     {"%2e", "x", "s"},
+	                               {"a.jsonl", "b", "s"}, {"a", "b.jsonl", "s"},
+	                               {"a", "b", "s.jsonl"}, {"a", "b", "s%2ejsonl"},
+	                               {"a", "b", ".s"},      {"a", "b", "%2Es"}};
+	apart(t, owners, sizeof(owners) / sizeof(owners[0]));
+}
+
+CASE(tenants_by_case_and_form)
+{
+	static const owner owners[] = {{"App", "u", "s"},       {"app", "u", "s"},
+	                               {"APP", "u", "s"},       {"\xc3\xa9", "u", "s"},
+	                               {"e\xcc\x81", "u", "s"}, {"app ", "u", "s"},
+	                               {" app", "u", "s"},      {"app\n", "u", "s"}};
+	apart(t, owners, sizeof(owners) / sizeof(owners[0]));
+}
+
+CASE(tenants_with_long_parts)
+{
+	size_t used = strlen(t->app);
+	char *long1 = t_fill(t, 'a', 200 - used);
+	char *long2 = t_fill(t, 'a', 200);
+	char *long3 = t_fill(t, 'a', 199 - used);
+	const owner owners[] = {{long1, long2, long2},
+	                        {long3, long2, long2},
+	                        {long1, "a", long2},
+	                        {long1, long2, "a"}};
+	apart(t, owners, 4);
+}
+
+CASE(tenants_do_not_share_forks)
+{
+	sheaf_key a = t_key_of(t, "", "ann", "s");
+	sheaf_key b = t_key_of(t, "", "bob", "s");
+	sheaf_session *s = t_open_in(t, t->store, &a, SHEAF_OPEN_NEW);
+	SAY(s, "user", "private", .id = "u1");
+	sheaf_session *f = NULL;
+	FAILS(INVALID, sheaf_session_fork(&f, s, S(NULL), &b, NULL, &t->err));
+	OK(sheaf_session_copy(&f, s, t->store, &b, &t->err)); /* a copy is how to give it away */
+	t_keep(t, f);
+	IDS(t_path(t, f, NULL), "u1");
+	t_close(t, s);
+	sheaf_deleted *d = NULL;
+	OK(sheaf_store_delete(&d, t->store, &a, NULL, &t->err));
+	int hidden = d->hidden;
+	sheaf_deleted_free(d);
+	EQ(hidden, 0);
+	IDS(t_path(t, f, NULL), "u1");
+}
+
+CASE(tenants_recent_is_the_owners)
+{
+	sheaf_key a = t_key_of(t, "", "ann", "a1");
+	sheaf_key b = t_key_of(t, "", "bob", "b1");
+	SAY(t_open_in(t, t->store, &a, SHEAF_OPEN_NEW), "user", "x", .time_us = 1000000);
+	SAY(t_open_in(t, t->store, &b, SHEAF_OPEN_NEW), "user", "x", .time_us = 2000000);
+	sheaf_session *s = NULL;
+	OK(sheaf_session_open_recent(&s, t->store, S(t->app), S("ann"), &t->err));
+	t_keep(t, s);
+	CSTR(sheaf_session_id(s), "a1");
+}

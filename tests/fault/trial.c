@@ -1,0 +1,338 @@
+/* Playing a scenario with a fault in it: the loop and the judgement of trial.h. */
+#include "trial.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "support/fault_io.h"
+
+#define SETUP_FROM 40u
+#define COMPLAINTS_MAX 60
+
+tally trials;
+
+double seconds_now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+int trials_end(const char *name, double seconds)
+{
+	printf("%s: %lu trials, %lu failures, %.1f s\n", name, trials.trials, trials.failures,
+	       seconds);
+	return trials.failures ? 1 : 0;
+}
+
+/* ---- Without a fault -------------------------------------------------------------------- */
+
+static void die(const char *what, const scenario *sc, size_t at, const sheaf_error *err)
+{
+	fprintf(stderr, "%s, step %zu: %s: %s %s\n", sc->name, at, what, sheaf_code_name(err->code),
+	        err->message);
+	exit(1);
+}
+
+static void open_and_set_up(player *p, const golden *g, const char *dir)
+{
+	sheaf_error err;
+	if (player_open(p, g->memory ? NULL : dir, &err))
+		die("cannot open", g->sc, 0, &err);
+	for (unsigned i = 0; g->sc->setup[i].kind != STEP_END; i++)
+		if (player_do(p, &g->sc->setup[i], SETUP_FROM + i, false, &err))
+			die("the setup fails", g->sc, i, &err);
+}
+
+static char *state_of(const player *p, const golden *g)
+{
+	return store_text(g->memory ? p->store : NULL, g->memory ? NULL : p->dir, &g->who, true);
+}
+
+void golden_make(golden *g, const scenario *sc, bool memory)
+{
+	player p = {.dir = ""};
+	char dir[256], store[300];
+	sheaf_error err;
+	int rc;
+
+	*g = (golden){.sc = sc, .memory = memory, .steps = steps_count(sc->steps)};
+	cast_of(&g->who, sc);
+	g->states = calloc(g->steps + 1, sizeof(char *));
+	g->said = calloc(g->steps + 1, sizeof(char *));
+	scratch_dir(dir, "golden");
+	snprintf(store, sizeof(store), "%s/store", dir);
+	open_and_set_up(&p, g, store);
+	g->states[0] = state_of(&p, g);
+	for (unsigned i = 0; i < g->steps; i++) {
+		if (player_do(&p, &sc->steps[i], i, false, &err))
+			die("fails without a fault", sc, i, &err);
+		g->states[i + 1] = state_of(&p, g);
+		if (step_reads(&sc->steps[i]))
+			g->said[i] = text_masked(p.said);
+	}
+	g->list = list_text(p.store, &rc, &err);
+	if (rc)
+		die("cannot list", sc, g->steps, &err);
+	player_free(&p);
+	tree_remove(dir);
+}
+
+void golden_free(golden *g)
+{
+	for (size_t i = 0; i <= g->steps; i++) {
+		free(g->states[i]);
+		free(g->said[i]);
+	}
+	free(g->states);
+	free(g->said);
+	free(g->list);
+}
+
+/* ---- With one ----------------------------------------------------------------------------- */
+
+typedef struct run {
+	const trial *t;
+	const golden *g;
+	player p;
+	unsigned at; /* the step */
+	bool bad;
+} run;
+
+__attribute__((format(printf, 2, 3))) static void complain(run *r, const char *format, ...)
+{
+	static unsigned long said;
+	va_list args;
+
+	r->bad = true;
+	if (said++ >= COMPLAINTS_MAX)
+		return;
+	const step *s = &r->g->sc->steps[r->at];
+	printf("%s%s %s, step %u (%s): ", r->g->sc->name, r->g->memory ? " (memory)" : "", r->t->what,
+	       r->at, s->session ? s->session : "-");
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	printf("\n");
+	fflush(stdout);
+}
+
+/* Where two texts part, for a message. */
+static void show_difference(const char *is, const char *should)
+{
+	size_t i = 0;
+	while (is[i] && is[i] == should[i])
+		i++;
+	size_t from = i > 60 ? i - 60 : 0;
+	printf("    is:        …%.160s\n    should be: …%.160s\n", is + from, should + from);
+}
+
+static void expect_state(run *r, const char *should, const char *or, const char *when)
+{
+	r->t->kind->pause(true);
+	char *is = state_of(&r->p, r->g);
+	if (strcmp(is, should) != 0 && (or == NULL || strcmp(is, or) != 0)) {
+		complain(r, "the store is not as it must be %s", when);
+		if (trials.failures < COMPLAINTS_MAX)
+			show_difference(is, or ? or : should);
+	}
+	free(is);
+	r->t->kind->pause(false);
+}
+
+static void expect_undamaged(run *r, unsigned mask, const char *when)
+{
+	char why[400];
+	if (r->p.store == NULL)
+		return;
+	r->t->kind->pause(true);
+	if (check_count(r->p.store, mask, why, sizeof(why)))
+		complain(r, "%s: %s", when, why);
+	r->t->kind->pause(false);
+}
+
+#define DAMAGE_MASK                                                                                \
+	(1u << SHEAF_PROBLEM_DAMAGE | 1u << SHEAF_PROBLEM_FORK | 1u << SHEAF_PROBLEM_FOREIGN)
+#define ANY_MASK (DAMAGE_MASK | 1u << SHEAF_PROBLEM_TORN)
+
+/* Damage is part of these until they are repaired. */
+static unsigned mask_for(const run *r, unsigned mask)
+{
+	for (const step *s = r->g->sc->setup; s->kind != STEP_END; s++)
+		if (s->kind == STEP_DAMAGE || s->kind == STEP_TEAR)
+			return mask & ~(1u << SHEAF_PROBLEM_DAMAGE | 1u << SHEAF_PROBLEM_TORN);
+	return mask;
+}
+
+static void judge_success(run *r)
+{
+	const step *s = &r->g->sc->steps[r->at];
+	if (!step_reads(s))
+		return;
+	char *said = text_masked(r->p.said);
+	if (strcmp(said, r->g->said[r->at]) != 0) {
+		complain(r, "what was read is not true");
+		if (trials.failures < COMPLAINTS_MAX)
+			show_difference(said, r->g->said[r->at]);
+	}
+	free(said);
+}
+
+/* A step has failed: is what it says about itself true? */
+static void judge_failure(run *r, int rc, const sheaf_error *err)
+{
+	const step *s = &r->g->sc->steps[r->at];
+	const char *before = r->g->states[r->at], *after = r->g->states[r->at + 1];
+
+	if (rc != err->code)
+		complain(r, "returned %s, but the error says %s", sheaf_code_name(rc),
+		         sheaf_code_name(err->code));
+	if (!r->t->kind->code_ok(rc, r->t->plan))
+		complain(r, "failed with %s: %s", sheaf_code_name(rc), err->message);
+	if (err->message[0] == 0)
+		complain(r, "%s without a word", sheaf_code_name(rc));
+	/* A memory store is gone when it cannot be opened again. */
+	if (r->p.store == NULL && r->g->memory)
+		return;
+	if (err->outcome == SHEAF_UNKNOWN && !step_reads(s))
+		expect_state(r, before, after, "after UNKNOWN");
+	else
+		expect_state(r, before, NULL, "after FAILED");
+}
+
+/* The fault is over: what failed is tried again and works. */
+static void recover(run *r)
+{
+	const step *s = &r->g->sc->steps[r->at];
+	sheaf_error err;
+
+	if (r->t->reopen && !r->g->memory) {
+		player_close(&r->p);
+		if (player_open(&r->p, NULL, &err))
+			complain(r, "the store cannot be opened any more: %s", err.message);
+	}
+	if (r->p.store == NULL && s->kind != STEP_REOPEN)
+		return;
+	if (!r->g->memory)
+		expect_undamaged(r, mask_for(r, DAMAGE_MASK), "before the repeat");
+	int rc = player_do(&r->p, s, r->at, true, &err);
+	if (rc)
+		complain(r, "the repeat fails: %s, %s", sheaf_code_name(rc), err.message);
+	else
+		judge_success(r);
+	expect_state(r, r->g->states[r->at + 1], NULL, "after the repeat");
+}
+
+/* The steps, until a failure was seen and got over, and then the rest. */
+static void play(run *r)
+{
+	const golden *g = r->g;
+	sheaf_error err;
+	bool armed = true;
+
+	for (r->at = 0; r->at < g->steps && !r->bad; r->at++) {
+		const step *s = &g->sc->steps[r->at];
+		int rc = player_do(&r->p, s, r->at, false, &err);
+		if (rc == 0) {
+			judge_success(r);
+			continue;
+		}
+		if (!armed) {
+			complain(r, "fails after the fault: %s, %s", sheaf_code_name(rc), err.message);
+			return;
+		}
+		judge_failure(r, rc, &err);
+		if (r->t->for_ever && !r->bad) {
+			/* It still fails, or it does not: the truth either way. */
+			bool unknown = err.outcome == SHEAF_UNKNOWN;
+			rc = player_do(&r->p, s, r->at, true, &err);
+			if (rc && unknown)
+				err.outcome = SHEAF_UNKNOWN;
+			if (rc)
+				judge_failure(r, rc, &err);
+			else
+				judge_success(r);
+		}
+		if (r->t->for_ever && r->t->reopen && !r->g->memory)
+			player_close(&r->p); /* with the fault still there */
+		r->t->kind->disarm();
+		armed = false;
+		if (!r->bad)
+			recover(r);
+	}
+	r->t->kind->disarm();
+	r->at = (unsigned)g->steps - 1;
+}
+
+/* The end of a trial: everything is as if nothing had failed. */
+static void judge_end(run *r)
+{
+	const golden *g = r->g;
+	sheaf_error err;
+	char where[400];
+	int rc;
+
+	expect_state(r, g->states[g->steps], NULL, "at the end");
+	char *list = list_text(r->p.store, &rc, &err);
+	if (rc || strcmp(list, g->list) != 0) {
+		complain(r, "the list is not true at the end");
+		if (trials.failures < COMPLAINTS_MAX && list)
+			show_difference(list, g->list);
+	}
+	free(list);
+	if (g->memory)
+		return;
+	player_close(&r->p);
+	expect_state(r, g->states[g->steps], NULL, "when read anew");
+	if (player_open(&r->p, NULL, &err)) {
+		complain(r, "cannot be opened at the end: %s", err.message);
+		return;
+	}
+	expect_undamaged(r, ANY_MASK, "at the end");
+	list = list_text(r->p.store, &rc, &err);
+	if (rc || strcmp(list, g->list) != 0) {
+		complain(r, "the list is not true when read anew");
+		if (trials.failures < COMPLAINTS_MAX && list)
+			show_difference(list, g->list);
+	}
+	free(list);
+	for (size_t i = 0; r->t->erased && i < g->who.count; i++) {
+		char absent[80], canary[80];
+		snprintf(absent, sizeof(absent), "%s: absent\n", g->who.names[i]);
+		snprintf(canary, sizeof(canary), "canary-%s-", g->who.names[i]);
+		if (strstr(g->states[g->steps], absent) &&
+		    tree_holds(r->p.dir, canary, where, sizeof(where)))
+			complain(r, "%s was deleted, but %s still holds some of it", g->who.names[i], where);
+	}
+	if (r->t->erased && tree_names(r->p.dir, "tmp-", where, sizeof(where)))
+		complain(r, "%s was left behind", where);
+}
+
+bool trial_run(const trial *t)
+{
+	run r = {.t = t, .g = t->g};
+	char dir[256], store[300];
+	size_t descriptors = open_descriptors();
+
+	trials.trials++;
+	scratch_dir(dir, "trial");
+	snprintf(store, sizeof(store), "%s/store", dir);
+	open_and_set_up(&r.p, t->g, store);
+	t->kind->arm(t->plan);
+	play(&r);
+	if (!r.bad && r.p.store)
+		judge_end(&r);
+	player_free(&r.p);
+	size_t after = open_descriptors();
+	if (after != descriptors)
+		complain(&r, "%zu descriptors are open, %zu were", after, descriptors);
+	if (t->kind->live() != 0)
+		complain(&r, "%zu blocks of memory were not freed", t->kind->live());
+	tree_remove(dir);
+	if (r.bad)
+		trials.failures++;
+	return !r.bad;
+}
