@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <stdio.h> /* renameat */
 #include <string.h>
@@ -18,6 +19,41 @@
 
 /* The system's own calls. */
 
+/*
+ * Where openat2 is not to be had (a kernel before 5.6, a sandbox that does not
+ * know it): name by name, following no link and never upwards.
+ */
+static int open_by_steps(int dir, const char *path, int flags, mode_t mode)
+{
+	char name[NAME_MAX + 1];
+	int at = dir, fd;
+
+	for (;;) {
+		size_t len = strcspn(path, "/");
+		if (len == 0 || len > NAME_MAX || (len == 2 && memcmp(path, "..", 2) == 0)) {
+			errno = len > NAME_MAX ? ENAMETOOLONG : len == 0 && *path == 0 ? ENOENT : EXDEV;
+			fd = -1;
+			break;
+		}
+		memcpy(name, path, len);
+		name[len] = 0;
+		bool last = path[len] == 0;
+		fd = openat(at, name,
+		            (last ? flags : O_PATH | O_DIRECTORY) | O_NOFOLLOW | O_CLOEXEC, mode);
+		if (fd < 0 || last)
+			break;
+		if (at != dir)
+			(void)close(at);
+		at = fd;
+		path += len + 1;
+	}
+	int why = errno;
+	if (at != dir)
+		(void)close(at);
+	errno = why;
+	return fd;
+}
+
 static int sys_open_beneath(UNUSED void *ctx, int dir, const char *path, int flags, mode_t mode)
 {
 	/* openat2 refuses a mode where no file can be made. */
@@ -27,7 +63,8 @@ static int sys_open_beneath(UNUSED void *ctx, int dir, const char *path, int fla
 		.mode = makes ? mode & 07777u : 0,
 		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS,
 	};
-	return (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+	int fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+	return fd < 0 && errno == ENOSYS ? open_by_steps(dir, path, flags, mode) : fd;
 }
 
 static int sys_open_root(UNUSED void *ctx, const char *path, int flags, mode_t mode)

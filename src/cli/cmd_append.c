@@ -225,7 +225,7 @@ static int put_one(cli *c, const request *r)
 		js_appended(&out, &r->done);
 		js_close(&out, '}');
 	} else {
-		text_safe(&out, sheaf_str_of(r->done.id), TEXT_LINE);
+		text_safe(&out, sheaf_str_of(r->done.id), TEXT_ID);
 	}
 	buf_char(&out, '\n');
 	print_out(&out);
@@ -311,7 +311,7 @@ static int put_batch(cli *c, const request *r, const sheaf_batch *batch)
 		if (c->json) {
 			js_str(&out, NULL, id);
 		} else {
-			text_safe(&out, id, TEXT_LINE);
+			text_safe(&out, id, TEXT_ID);
 			buf_char(&out, '\n');
 		}
 	}

@@ -31,7 +31,7 @@ int cmd_fork(cli *c)
 		js_str(&out, "fork_of", from.session);
 		js_close(&out, '}');
 	} else {
-		text_safe(&out, key.session, TEXT_LINE);
+		text_safe(&out, key.session, TEXT_ID);
 	}
 	buf_char(&out, '\n');
 	print_out(&out);

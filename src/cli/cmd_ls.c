@@ -150,7 +150,7 @@ static void fill(table *t, const sheaf_list *list, size_t row, int column)
 		text_safe(out, info->user, TEXT_LINE);
 		break;
 	case COL_ID:
-		text_safe(out, short_id(t->c, list, row), TEXT_LINE);
+		text_safe(out, short_id(t->c, list, row), TEXT_ID);
 		break;
 	case COL_NAME:
 		put_name(out, info);
@@ -278,7 +278,7 @@ static int put_ids(cli *c, const sheaf_list *list)
 {
 	_cleanup_(buf_free) buf b = BUF_INIT(SIZE_MAX);
 	for (size_t i = 0; i < list->count; i++) {
-		text_safe(&b, list->items[i]->session, TEXT_LINE);
+		text_safe(&b, list->items[i]->session, TEXT_ID);
 		buf_char(&b, '\n');
 	}
 	print_out(&b);

@@ -39,7 +39,7 @@ int cmd_new(cli *c)
 		js_str(&out, "user", key.user);
 		js_close(&out, '}');
 	} else {
-		text_safe(&out, key.session, TEXT_LINE);
+		text_safe(&out, key.session, TEXT_ID);
 	}
 	buf_char(&out, '\n');
 	print_out(&out);

@@ -33,7 +33,7 @@ static void put_entry(view *v, const sheaf_entry *e, size_t id_width, size_t seq
 	print_styled(s, out, STYLE_DIM, buf_view(&text));
 	buf_reset(&text);
 	text_safe(&text, (sheaf_str){e->id.ptr, e->id.len < id_width ? e->id.len : id_width},
-	          TEXT_LINE);
+	          TEXT_ID);
 	print_styled(s, out, NULL, buf_view(&text));
 	text_spaces(out, id_width - (text.len < id_width ? text.len : id_width) + 2);
 

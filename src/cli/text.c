@@ -111,9 +111,9 @@ void text_safe(buf *out, sheaf_str s, int shape)
 		/* Most text is printable ASCII: as much of it as there is goes at once. */
 		while (c > ' ' && c < 0x7f && at < s.len && s.ptr[at] > ' ' && s.ptr[at] < 0x7f)
 			at++;
-		if (c == '\r' && at < s.len && s.ptr[at] == '\n')
+		if (c == '\r' && at < s.len && s.ptr[at] == '\n' && shape != TEXT_ID)
 			continue;
-		if (c == ' ' || c == '\t' || c == '\n') {
+		if (shape != TEXT_ID && (c == ' ' || c == '\t' || c == '\n')) {
 			if (shape == TEXT_BLOCK)
 				buf_char(out, (char)c);
 			blank = true;

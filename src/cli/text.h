@@ -40,7 +40,8 @@ bool text_spelled(uint32_t c);
 /* Appends `s` with everything a terminal might obey spelled out: ^[ for ESC, <U+202E> and so on. */
 enum {
 	TEXT_BLOCK = 0, /* line breaks and tabs stay */
-	TEXT_LINE = 1   /* runs of blanks, tabs and line breaks become one blank; trimmed */
+	TEXT_LINE = 1,  /* runs of blanks, tabs and line breaks become one blank; trimmed */
+	TEXT_ID = 2     /* blanks stay, tabs and line breaks are spelled out too */
 };
 void text_safe(buf *out, sheaf_str s, int shape);
 void text_safe_of(buf *out, const char *s, int shape);

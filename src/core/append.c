@@ -341,8 +341,8 @@ static int answer_existing(work *w, bool inherited, const uint64_t *seqs, size_t
 {
 	bool same;
 	int rc = compare_stored(w, inherited, seqs, known, &same, err);
-	if (rc != 0)
-		return rc;
+	if (rc != 0) /* stored it is, but as what could not be read */
+		return err_unknown(err, rc);
 	if (!same)
 		return err_set(err, SHEAF_CONFLICT,
 		               w->a->count == 1
@@ -390,13 +390,24 @@ static int find_inherited(work *w, size_t id_count, size_t *known, sheaf_error *
 
 /* ---- Appending ---------------------------------------------------------- */
 
+/* A session that was deleted and made again under the same key is another one: what was resolved
+ * in the old one means nothing in it. */
+static bool same_session(const sheaf_head *a, const sheaf_head *b)
+{
+	sheaf_session_info x, y;
+	sheaf_head_info(a, &x);
+	sheaf_head_info(b, &y);
+	return x.created_us == y.created_us && x.base == y.base && x.revision <= y.revision;
+}
+
 static int append_stamp(void *ctx, const sheaf_head *head, sheaf_head *next, const sheaf_row **out,
                         size_t *count, sheaf_error *err)
 {
 	append *a = ctx;
 	rows *r = &a->scratch->rows;
 	a->refused = true;
-	if (head == NULL || sheaf_head_hidden(head))
+	if (head == NULL || sheaf_head_hidden(head) ||
+	    (a->resolved_on != NULL && !same_session(a->resolved_on, head)))
 		return err_set(err, SHEAF_GONE, "the session was deleted");
 	int rc = expect_check(a, head, err);
 	if (rc == 0)
@@ -467,6 +478,7 @@ static int append_work(work *w, sheaf_appended *out, sheaf_error *err)
 	};
 	sheaf_append_reply reply;
 	a->refused = false;
+	a->resolved_on = w->head;
 	rc = store_append(w->s->store, &w->s->key.store, &request, &reply, err);
 	for (size_t i = 0; i < a->count; i++)
 		a->drafts[i]->id_fresh = false;

@@ -95,6 +95,45 @@ static int reap_links(sheaf_store *store, const sheaf_store_key *key, const shea
 	return 0;
 }
 
+/* Hidden sessions of an owner, by their encoded names. */
+typedef struct hidden_list {
+	char (*names)[SHEAF_KEY_PART_ROOM];
+	size_t count;
+	size_t room;
+} hidden_list;
+
+static int take_hidden(void *ctx, const sheaf_store_key *key, const sheaf_session_info *info)
+{
+	hidden_list *l = ctx;
+	if (!info->hidden)
+		return 0;
+	if (mem_grow((void **)&l->names, &l->room, l->count + 1, sizeof(*l->names)) != 0)
+		return SHEAF_NOMEM;
+	str_copy_cut(l->names[l->count++], SHEAF_KEY_PART_ROOM, key->session);
+	return 0;
+}
+
+/*
+ * There was nothing to delete. If an earlier try got as far as that and no
+ * further, nobody knows any more what the session kept alive: whatever is hidden
+ * is looked at.
+ */
+static int reap_hidden(sheaf_store *store, const sheaf_store_key *key, sheaf_error *err)
+{
+	hidden_list l = {NULL, 0, 0};
+	sheaf_list_query query = {
+		.size = sizeof(query), .app = key->app, .user = key->user, .hidden = 1};
+	int rc = store_list(store, &query, take_hidden, &l, err);
+	for (size_t i = 0; rc == 0 && i < l.count; i++) {
+		sheaf_store_key link = *key;
+		link.session = sheaf_str_of(l.names[i]);
+		sheaf_remove_request request = {.size = sizeof(request), .reap = 1};
+		rc = store_remove(store, &link, &request, NULL, err);
+	}
+	mem_free(l.names);
+	return rc;
+}
+
 /* ---- Purging ------------------------------------------------------------ */
 
 typedef struct pull {
@@ -193,10 +232,17 @@ static int removing_run(removing *r, bool purged, sheaf_remove_reply *answer, sh
 	sheaf_remove_reply reply;
 	if (head == NULL)
 		return err_nomem(err);
-	bool known = store_head(r->store, &r->key.store, 0, head, NULL, NULL) == 0;
+	sheaf_error unread;
+	int rc = store_head(r->store, &r->key.store, 0, head, NULL, &unread);
+	bool known = rc == 0;
+	if (rc != 0 && rc != SHEAF_NOT_FOUND && rc != SHEAF_DAMAGED && rc != SHEAF_FORMAT) {
+		if (err != NULL)
+			*err = unread;
+		return rc;
+	}
 	/* For the caller a hidden session is not there; it may have something to give back. */
 	bool was_hidden = known && sheaf_head_hidden(head) != 0;
-	int rc = remove_once(r, was_hidden, &reply, err);
+	rc = remove_once(r, was_hidden, &reply, err);
 	if (rc != 0)
 		return rc;
 	*answer = reply;
@@ -206,7 +252,12 @@ static int removing_run(removing *r, bool purged, sheaf_remove_reply *answer, sh
 		rc = purge(r, &reply, err);
 		answer->hidden = reply.hidden;
 	}
-	return rc == 0 && known ? reap_links(r->store, &r->key.store, head, err) : rc;
+	if (rc == 0 && known)
+		rc = reap_links(r->store, &r->key.store, head, err);
+	else if (rc == 0 && !reply.existed)
+		rc = reap_hidden(r->store, &r->key.store, err);
+	/* Some of it was done. */
+	return rc != 0 ? err_unknown(err, rc) : 0;
 }
 
 /* The order of lists: newest first, then by key as stores spell it. */
@@ -255,8 +306,11 @@ int sheaf_store_delete(sheaf_deleted **out, sheaf_store *store, const sheaf_key 
 		rc = listing_begin(&r.forks, err);
 	if (rc == 0)
 		rc = removing_run(&r, OPTION(options, purge, 0) != 0, &reply, err);
-	if (rc == 0 && out != NULL)
+	if (rc == 0 && out != NULL) {
 		rc = deleted_make(out, &r, &reply, err);
+		if (rc != 0)
+			rc = err_unknown(err, rc); /* it is deleted */
+	}
 	removing_end(&r);
 	return rc;
 }

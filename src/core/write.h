@@ -86,6 +86,7 @@ typedef struct append {
 	scratch *scratch;
 	uint64_t first_seq;
 	bool refused; /* the stamp said no: its code is about the request */
+	const sheaf_head *resolved_on; /* the head that given parents and targets were found in */
 } append;
 
 int append_run(sheaf_session *s, append *a, sheaf_appended *out, sheaf_error *err);

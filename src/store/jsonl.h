@@ -187,6 +187,8 @@ typedef struct jlog {
 	size_t idle_waiters;   /* waiting for `led` */
 
 	jfile *file; /* NULL until loaded */
+	bool held;   /* we have its OFD lock */
+	bool unconfirmed; /* what lies before `size` was last read without the lock */
 	bool can_write; /* it was opened for writing */
 	bool foreign;
 	bool readonly; /* foreign, newer version, or no permission */
@@ -285,6 +287,13 @@ void jlog_unlead(jlog *log); /* the mutex is held */
 /* Takes the OFD lock of the loaded file and catches up: reopens a replaced file, moves a tear away,
  * rewrites a sealed file. Leadership and mutex are held. */
 int jlog_lock(jlog *log, int64_t deadline_us, sheaf_error *err);
+/* The same, and a damaged log is given too instead of refused. */
+int jlog_lock_damaged(jlog *log, int64_t deadline_us, sheaf_error *err);
+/* The OFD lock of the loaded file if nobody has it, and without looking at the log. */
+bool jlog_lock_now(jlog *log);
+/* Whether the bytes before `size` are still the ones known. Another process may have cut off what
+ * it had not acknowledged, and written something else there. */
+bool jlog_end_fits(const jlog *log);
 void jlog_unlock(jlog *log);
 /* Syncs the log. If that fails nobody may trust the inode any more: it is sealed. 0 or -1, errno. */
 int jlog_sync(jlog *log, uint64_t upto);
@@ -333,8 +342,11 @@ jcatalogue *jcatalogue_new(void);
 void jcatalogue_free(jcatalogue *c);
 /* Told of every change that a list shows. Failures are silent: the catalogue is derived. */
 void jcatalogue_touch(jlog *log);                      /* appended to; log->mutex held or led */
-void jcatalogue_put(jowner *o, const char *session, uint64_t size, const sheaf_head *head);
+void jcatalogue_put(jowner *o, const char *session, int fd, const sheaf_head *head);
 void jcatalogue_drop(jowner *o, const char *session);
+/* Takes what the catalogue says of a session out of its file, for good: the session is to go. `fd`
+ * is its log. */
+int jcatalogue_scrub(jowner *o, const char *session, int fd, sheaf_error *err);
 /* Directory changes are bracketed by these two, so that ours are told from others'; put and drop
  * come between them. */
 void jcatalogue_begin(jowner *o);

@@ -71,7 +71,7 @@ static int take_lock(int fd, int64_t deadline_us, sheaf_error *err)
  */
 static int lock_file(jlog *log, int64_t deadline_us, sheaf_error *err)
 {
-	if (io_lock_try(log->file->fd, F_WRLCK) == 0)
+	if (jlog_lock_now(log))
 		return 0;
 	_cleanup_(jfile_unrefp) jfile *file = jfile_ref(log->file);
 	pthread_mutex_unlock(&log->mutex);
@@ -81,13 +81,21 @@ static int lock_file(jlog *log, int64_t deadline_us, sheaf_error *err)
 		io_lock_try(file->fd, F_UNLCK);
 		return 1;
 	}
+	log->held = rc == 0;
 	return rc;
+}
+
+bool jlog_lock_now(jlog *log)
+{
+	log->held = io_lock_try(log->file->fd, F_WRLCK) == 0;
+	return log->held;
 }
 
 void jlog_unlock(jlog *log)
 {
-	if (log->file)
+	if (log->file && log->held)
 		io_lock_try(log->file->fd, F_UNLCK);
+	log->held = false;
 }
 
 /* The log as it is now, under the lock. 1: it was replaced, look again. */
@@ -97,11 +105,11 @@ static int settle(jlog *log, sheaf_error *err)
 
 	if (io_stat_fd_lean(log->file->fd, &st))
 		return err_sys(err, SHEAF_STORAGE, errno, "cannot look at the log");
-	if (st.links == 0 || st.size < log->size) {
-		jlog_unlock(log);
+	if (st.links == 0 || st.size < log->size || (log->unconfirmed && !jlog_end_fits(log))) {
 		jlog_unload(log);
 		return 1;
 	}
+	log->unconfirmed = false;
 	if (jlog_sealed(&st) || log->poisoned == st.inode) {
 		int rc = jlog_follow(log, false, err);
 		if (rc == 0)
@@ -130,7 +138,7 @@ int jlog_sync(jlog *log, uint64_t upto)
 	return -1;
 }
 
-int jlog_lock(jlog *log, int64_t deadline_us, sheaf_error *err)
+static int lock_log(jlog *log, int64_t deadline_us, bool damaged_too, sheaf_error *err)
 {
 	for (int again = 0; again < 4; again++) {
 		bool known = log->file != NULL;
@@ -152,15 +160,26 @@ int jlog_lock(jlog *log, int64_t deadline_us, sheaf_error *err)
 		if (rc < 0)
 			return rc;
 		rc = settle(log, err);
-		if (rc == 0 && log->damaged)
-			rc = err_set(err, SHEAF_DAMAGED, "the session is damaged"),
+		if (rc == 0 && log->damaged && !damaged_too) {
+			rc = err_set(err, SHEAF_DAMAGED, "the session is damaged");
 			err_hint(err, "sheaf check shows it, sheaf repair makes it writable");
+		}
 		if (rc < 0)
 			jlog_unlock(log);
 		if (rc <= 0)
 			return rc;
 	}
 	return err_set(err, SHEAF_BUSY, "the session keeps being replaced");
+}
+
+int jlog_lock(jlog *log, int64_t deadline_us, sheaf_error *err)
+{
+	return lock_log(log, deadline_us, false, err);
+}
+
+int jlog_lock_damaged(jlog *log, int64_t deadline_us, sheaf_error *err)
+{
+	return lock_log(log, deadline_us, true, err);
 }
 
 /* ---- One group ------------------------------------------------------------------- */
@@ -318,7 +337,8 @@ static int look_up_all(group *g, sheaf_error *err)
 		if (known > 0 && w->request->durability >= SHEAF_DURABILITY_DISK)
 			g->sync = true;
 	}
-	return 0;
+	/* Looking for an id may have shown that an old record cannot be read. */
+	return log->damaged ? err_set(err, SHEAF_DAMAGED, "the session is damaged") : 0;
 }
 
 static void stamp_all(group *g)
@@ -375,6 +395,9 @@ static void answer(group *g, int rc, const sheaf_error *err)
 		if (waits && rc) {
 			w->rc = rc;
 			*w->err = *err;
+			/* What was there before is there still; only how well is not known. */
+			if (!w->stamped)
+				err_unknown(w->err, rc);
 		}
 		if (w->stamped || w->reply->known)
 			w->reply->durability = durable ? SHEAF_DURABILITY_DISK : SHEAF_DURABILITY_PROCESS;
@@ -385,7 +408,13 @@ static void run_group(group *g)
 {
 	jlog *log = g->log;
 	sheaf_error err;
-	int rc = jlog_lock(log, g->first->request->deadline_us, &err);
+	int64_t deadline_us = 0;
+
+	/* The most patient of them: the others wait for what is done for him. */
+	for (jwaiter *w = g->first; w; w = w->next)
+		if (w->request->deadline_us > deadline_us)
+			deadline_us = w->request->deadline_us;
+	int rc = jlog_lock(log, deadline_us, &err);
 
 	if (rc == 0)
 		rc = look_up_all(g, &err);
@@ -394,7 +423,8 @@ static void run_group(group *g)
 			w->rc = rc;
 			*w->err = err;
 		}
-		return; /* neither locks the log */
+		jlog_unlock(log);
+		return;
 	}
 	buf_reset(&log->out);
 	stamp_all(g);

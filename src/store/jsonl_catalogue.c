@@ -8,9 +8,9 @@
  *   header | row row row … | offset offset … | row row …
  *           `--- sorted ---'                  `-- tail --'
  *
- * A row says how long the log was when it was written. A page is verified
- * against the files: a log of another length has its head read again, one that
- * is gone is left out. A session that is appended to again and again writes no
+ * A row says which file the log was, how long and how old, when it was written.
+ * A page is verified against the files: a log that looks otherwise now has its
+ * head read again, one that is gone is left out. A session that is appended to again and again writes no
  * row as long as its row is the newest.
  *
  * Rows about a change of the directory carry its mtime before and after. As
@@ -27,7 +27,7 @@
 #include "base/crc.h"
 #include "store/jsonl.h"
 
-#define MAGIC UINT64_C(0x3174616366616873) /* "shafcat1" */
+#define MAGIC UINT64_C(0x3274616366616873) /* "shafcat2" */
 #define FILE_NAME "catalogue"
 #define TAIL_BYTES_MIN ((uint64_t)1 << 20)
 #define ROW_BYTES_MAX ((uint32_t)1 << 24)
@@ -52,12 +52,14 @@ typedef struct row_head {
 	uint16_t name_length;
 	uint32_t head_length;
 	int64_t modified_us;
-	uint64_t size;
+	uint64_t size; /* of the log's file, as are the next two */
+	uint64_t inode;
+	int64_t mtime_ns;
 	int64_t before_ns; /* 0: no change of the directory */
 	int64_t after_ns;
 } row_head;
 
-_Static_assert(sizeof(file_head) == 48 && sizeof(row_head) == 48, "fixed shapes on disk");
+_Static_assert(sizeof(file_head) == 48 && sizeof(row_head) == 64, "fixed shapes on disk");
 
 /* A row in memory; name and head follow it in the same block. */
 typedef struct jrow {
@@ -73,6 +75,7 @@ struct jcatalogue {
 	file_head file;
 	uint64_t read_to;
 	int64_t known_ns; /* the directory's mtime up to which we know all; 0 = we do not */
+	bool broken;      /* a row of the snapshot could not be read */
 	jrow **tail;      /* the tail's rows; those replaced since are dead */
 	size_t tail_count, tail_room;
 	bool tail_sorted;
@@ -105,6 +108,7 @@ static void forget(jcatalogue *c)
 	c->fd = -1;
 	c->tail_count = 0;
 	c->known_ns = 0;
+	c->broken = false;
 	c->read_to = 0;
 	c->file = (file_head){0};
 	c->newest[0] = 0;
@@ -131,8 +135,8 @@ static int64_t directory_ns(const jowner *o)
 }
 
 /* Appends a row's bytes; its place is noted so that before and after can be filled in later. */
-static void row_write(buf *out, uint8_t op, const char *session, uint64_t size, int64_t modified_us,
-                      const void *head, size_t head_length, bool links)
+static void row_write(buf *out, uint8_t op, const char *session, const io_stat *file,
+                      int64_t modified_us, const void *head, size_t head_length, bool links)
 {
 	size_t name = strlen(session);
 	row_head h = {.length = (uint32_t)(sizeof(h) + name + head_length),
@@ -141,7 +145,9 @@ static void row_write(buf *out, uint8_t op, const char *session, uint64_t size, 
 	              .name_length = (uint16_t)name,
 	              .head_length = (uint32_t)head_length,
 	              .modified_us = modified_us,
-	              .size = size};
+	              .size = file->size,
+	              .inode = file->inode,
+	              .mtime_ns = file->mtime_ns};
 	buf_add(out, &h, sizeof(h));
 	buf_add(out, session, name);
 	buf_add(out, head, head_length);
@@ -158,7 +164,7 @@ static void row_seal(char *row, int64_t before_ns, int64_t after_ns)
 	memcpy(row, &h, sizeof(h));
 }
 
-static void row_put(buf *out, const char *session, uint64_t size, const sheaf_head *head)
+static void row_put(buf *out, const char *session, const io_stat *file, const sheaf_head *head)
 {
 	size_t need = sheaf_head_encode(head, NULL, 0);
 	_cleanup_(mem_freep) void *bytes = mem_alloc(need ? need : 1);
@@ -166,12 +172,20 @@ static void row_put(buf *out, const char *session, uint64_t size, const sheaf_he
 	sheaf_str link;
 	uint64_t base;
 
-	if (!bytes)
+	if (!bytes) {
+		out->status = SHEAF_NOMEM; /* then nothing is written, not even that all is known */
 		return;
+	}
 	sheaf_head_encode(head, bytes, need);
 	sheaf_head_info(head, &info);
-	row_write(out, ROW_PUT, session, size, info.modified_us, bytes, need,
+	row_write(out, ROW_PUT, session, file, info.modified_us, bytes, need,
 	          sheaf_head_link(head, 0, &link, &base));
+}
+
+/* Whether the log is still the file that the row speaks of, and as it was. */
+static bool row_fits(const row_head *h, const io_stat *file)
+{
+	return h->size == file->size && h->inode == file->inode && h->mtime_ns == file->mtime_ns;
 }
 
 /* A row from its bytes: NULL when they are none (or memory ran out). */
@@ -313,8 +327,7 @@ static bool catch_up(jcatalogue *c, jowner *o)
 	return false;
 }
 
-/* Snapshot row `i`; the caller frees it. NULL at the end or when it cannot be read. */
-static jrow *snapshot_row(const jcatalogue *c, uint64_t i)
+static jrow *snapshot_read(const jcatalogue *c, uint64_t i)
 {
 	uint64_t at;
 	char small[2048];
@@ -335,6 +348,17 @@ static jrow *snapshot_row(const jcatalogue *c, uint64_t i)
 	if (!large || io_pread_full(c->fd, large, h.length, (off_t)at) != (ssize_t)h.length)
 		return NULL;
 	return row_read(large, h.length);
+}
+
+/* Snapshot row `i`; the caller frees it. NULL at the end, or with `broken` set. */
+static jrow *snapshot_row(jcatalogue *c, uint64_t i)
+{
+	if (c->fd < 0 || i >= c->file.count)
+		return NULL;
+	jrow *row = snapshot_read(c, i);
+	if (!row)
+		c->broken = true;
+	return row;
 }
 
 /* ---- In the order of lists ---------------------------------------------------------- */
@@ -388,7 +412,9 @@ static int cursor_next(cursor *k, const jrow **out, jrow **own)
 	for (;;) {
 		while (!k->ahead && k->snapshot_at < c->file.count) {
 			k->ahead = snapshot_row(c, k->snapshot_at++);
-			if (k->ahead && tail_get(c, k->ahead->name)) {
+			if (!k->ahead)
+				return 0; /* broken: a list that leaves one out is worse than none */
+			if (k->ahead->h.op != ROW_PUT || tail_get(c, k->ahead->name)) {
 				mem_free(k->ahead);
 				k->ahead = NULL;
 			}
@@ -488,7 +514,7 @@ static int all_rows(jcatalogue *c, jrow ***out, size_t *out_count)
 			rows[count++] = own;
 	}
 	cursor_done(&k);
-	if (bad) {
+	if (bad || c->broken) {
 		rows_free(rows, count);
 		return -1;
 	}
@@ -505,8 +531,10 @@ static void compact(jcatalogue *c, jowner *o)
 
 	if (c->read_to - c->file.tail_at < TAIL_BYTES_MIN + c->file.tail_at / 8)
 		return;
-	if (all_rows(c, &rows, &count))
+	if (all_rows(c, &rows, &count)) {
+		forget(c);
 		return;
+	}
 	write_snapshot(o, rows, count, c->known_ns);
 	rows_free(rows, count);
 	forget(c);
@@ -536,6 +564,10 @@ static bool lock_catalogue(jcatalogue *c, jowner *o)
 /* Appends the pending rows. Mutex and file lock held. */
 static void flush_pending(jcatalogue *c, jowner *o, int64_t before_ns, int64_t after_ns)
 {
+	if (c->pending.status) {
+		forget(c);
+		return;
+	}
 	for (size_t at = 0; at < c->pending.len;) {
 		row_head h;
 		memcpy(&h, c->pending.ptr + at, sizeof(h));
@@ -543,7 +575,7 @@ static void flush_pending(jcatalogue *c, jowner *o, int64_t before_ns, int64_t a
 		row_seal(c->pending.ptr + at, last ? before_ns : 0, last ? after_ns : 0);
 		at += h.length;
 	}
-	if (c->pending.status == 0 && c->pending.len &&
+	if (c->pending.len &&
 	    io_write(c->fd, c->pending.ptr, c->pending.len) != (ssize_t)c->pending.len) {
 		/* A torn row makes the file useless; better none, and the directory is read again. */
 		io_unlink(jowner_side(o), FILE_NAME);
@@ -578,22 +610,105 @@ void jcatalogue_end(jowner *o)
 	jcatalogue *c = o->catalogue;
 	if (c->locked && c->fd >= 0) {
 		if (c->pending.len == 0)
-			row_write(&c->pending, ROW_DIRECTORY, "", 0, 0, NULL, 0, false);
+			row_write(&c->pending, ROW_DIRECTORY, "", &(io_stat){0}, 0, NULL, 0, false);
 		flush_pending(c, o, c->before_ns, directory_ns(o));
 		if (c->fd >= 0)
 			io_lock_try(c->fd, F_UNLCK);
+	} else if (!o->store->single) {
+		/* Whoever has it does not know of our change, though his row may span it: without the
+		 * file the directory is read again. */
+		io_unlink(jowner_side(o), FILE_NAME);
+		forget(c);
 	}
 	pthread_mutex_unlock(&c->mutex);
 }
 
-void jcatalogue_put(jowner *o, const char *session, uint64_t size, const sheaf_head *head)
+void jcatalogue_put(jowner *o, const char *session, int fd, const sheaf_head *head)
 {
-	row_put(&o->catalogue->pending, session, size, head);
+	io_stat st = {0};
+	(void)io_stat_fd(fd, &st);
+	row_put(&o->catalogue->pending, session, &st, head);
+}
+
+/* Overwrites what a row says of its session, in the file. */
+static int scrub_row(int fd, uint64_t at, row_head h)
+{
+	_cleanup_(mem_freep) char *row = mem_zalloc(h.length);
+	if (!row)
+		return -1;
+	if (io_pread_full(fd, row + sizeof(h), h.name_length, (off_t)(at + sizeof(h))) !=
+	    (ssize_t)h.name_length)
+		return -1;
+	h.op = ROW_DEAD;
+	memcpy(row, &h, sizeof(h));
+	row_seal(row, h.before_ns, h.after_ns);
+	return io_pwrite_full(fd, row, h.length, (off_t)at);
+}
+
+/* Every row of a session in [at, end) of the file, be it valid or replaced. */
+static int scrub_range(int fd, const char *session, uint64_t at, uint64_t end)
+{
+	char name[SHEAF_KEY_PART_ROOM];
+	size_t length = strlen(session);
+	row_head h;
+
+	for (; at < end; at += h.length) {
+		if (io_pread_full(fd, &h, sizeof(h), (off_t)at) != (ssize_t)sizeof(h) ||
+		    h.length < sizeof(h) || h.length > end - at)
+			return -1;
+		if (h.op != ROW_PUT || h.name_length != length)
+			continue;
+		if (io_pread_full(fd, name, length, (off_t)(at + sizeof(h))) != (ssize_t)length)
+			return -1;
+		if (memcmp(name, session, length) == 0 && scrub_row(fd, at, h))
+			return -1;
+	}
+	return 0;
+}
+
+static int scrub_file(jcatalogue *c, jowner *o, const char *session, int log)
+{
+	/* What is open for appending cannot be written elsewhere. */
+	_cleanup_(io_closep) int fd = io_open(jowner_side(o), FILE_NAME, O_RDWR, 0);
+	io_stat file, same, st;
+
+	if (fd < 0 || io_stat_fd_lean(fd, &same) || io_stat_fd_lean(c->fd, &file) ||
+	    same.inode != file.inode || io_stat_fd(log, &st))
+		return -1;
+	if (scrub_range(fd, session, sizeof(file_head), c->file.offsets_at) ||
+	    scrub_range(fd, session, c->file.tail_at, c->read_to))
+		return -1;
+	/* The log is still there: known by a row that says nothing of it. */
+	buf_reset(&c->pending);
+	row_write(&c->pending, ROW_PUT, session, &st, st.mtime_ns / 1000, NULL, 0, true);
+	flush_pending(c, o, 0, 0);
+	return io_fdatasync(fd);
+}
+
+int jcatalogue_scrub(jowner *o, const char *session, int fd, sheaf_error *err)
+{
+	jcatalogue *c = o->catalogue;
+	int side = o->store->single ? -1 : jowner_side(o), rc = 0;
+
+	if (side < 0)
+		return 0;
+	pthread_mutex_lock(&c->mutex);
+	bool locked = lock_catalogue(c, o);
+	if (!locked || scrub_file(c, o, session, fd)) {
+		/* Then all of it goes: it can be made again from the logs. */
+		if ((io_unlink(side, FILE_NAME) && errno != ENOENT) || io_fsync(side))
+			rc = err_sys(err, SHEAF_STORAGE, errno, "cannot clear the catalogue");
+		forget(c);
+	} else if (c->fd >= 0) {
+		io_lock_try(c->fd, F_UNLCK);
+	}
+	pthread_mutex_unlock(&c->mutex);
+	return rc;
 }
 
 void jcatalogue_drop(jowner *o, const char *session)
 {
-	row_write(&o->catalogue->pending, ROW_DROP, session, 0, 0, NULL, 0, false);
+	row_write(&o->catalogue->pending, ROW_DROP, session, &(io_stat){0}, 0, NULL, 0, false);
 }
 
 #define LOOK_AGAIN_US 1000000
@@ -612,8 +727,11 @@ void jcatalogue_touch(jlog *log)
 		c->looked_us = now;
 		if (lock_catalogue(c, o)) {
 			if (strcmp(c->newest, log->session) != 0) {
+				io_stat st = {0};
+				(void)io_stat_fd(log->file->fd, &st);
+				st.size = log->size;
 				buf_reset(&c->pending);
-				row_put(&c->pending, log->session, log->size, log->head);
+				row_put(&c->pending, log->session, &st, log->head);
 				flush_pending(c, o, 0, 0);
 			}
 			if (c->fd >= 0)
@@ -645,8 +763,13 @@ static int rebuild_name(void *ctx, const char *name, unsigned char type)
 		return 0;
 	sheaf_str session = {name, len - 6};
 	jrow *old = map_get_ptr(&b->known, session), *row;
-	if (!old && (io_stat_at(b->o->dir, name, &st) || !S_ISREG(st.mode)))
+	if (io_stat_at(b->o->dir, name, &st))
+		return errno == ENOENT ? 0 : -1;
+	if (!S_ISREG(st.mode))
 		return 0;
+	/* Of another file nothing can be taken over: it may even be a fork now. */
+	if (old && !row_fits(&old->h, &st))
+		old = NULL;
 	if (mem_grow((void **)&b->rows, &b->room, b->count + 1, sizeof(*b->rows)))
 		return SHEAF_NOMEM;
 	size_t body = old ? old->h.length - sizeof(row_head) : session.len;
@@ -662,7 +785,9 @@ static int rebuild_name(void *ctx, const char *name, unsigned char type)
 		                    .op = ROW_PUT,
 		                    .name_length = (uint16_t)body,
 		                    .modified_us = st.mtime_ns / 1000,
-		                    .size = st.size};
+		                    .size = st.size,
+		                    .inode = st.inode,
+		                    .mtime_ns = st.mtime_ns};
 	row->name = (sheaf_str){copy, session.len};
 	row->head = copy + session.len;
 	b->rows[b->count++] = row;
@@ -691,7 +816,7 @@ static int reconcile(jcatalogue *c, jowner *o, sheaf_error *err)
 	jrow **old = NULL;
 	size_t old_count = 0;
 	int64_t mtime_ns = directory_ns(o);
-	int rc = all_rows(c, &old, &old_count) ? SHEAF_NOMEM : 0;
+	int rc = !c->broken && all_rows(c, &old, &old_count) && !c->broken ? SHEAF_NOMEM : 0;
 
 	for (size_t i = 0; rc == 0 && i < old_count; i++)
 		rc = map_set_ptr(&b.known, old[i]->name, old[i]);
@@ -788,10 +913,8 @@ static int head_from_log(jowner *o, listed *l, sheaf_error *err)
 
 typedef struct candidate_row {
 	char session[SHEAF_KEY_PART_ROOM];
-	uint64_t size;
-	int64_t modified_us;
+	row_head h;
 	char *head;
-	size_t head_length;
 } candidate_row;
 
 #define CHUNK_ROWS 64
@@ -824,7 +947,7 @@ static int verify(listing *l, const candidate_row *row, listed *out, sheaf_error
 
 	snprintf(file, sizeof(file), "%s.jsonl", row->session);
 	snprintf(out->session, sizeof(out->session), "%s", row->session);
-	out->modified_us = row->modified_us;
+	out->modified_us = row->h.modified_us;
 	if (io_stat_at(l->o->dir, file, &st))
 		return errno == ENOENT
 		               ? 1
@@ -832,43 +955,66 @@ static int verify(listing *l, const candidate_row *row, listed *out, sheaf_error
 	out->head = sheaf_head_new();
 	if (!out->head)
 		return err_nomem(err);
-	if (st.size == row->size && row->head_length &&
-	    sheaf_head_decode(out->head, row->head, row->head_length, err) == 0)
+	if (row_fits(&row->h, &st) && row->h.head_length &&
+	    sheaf_head_decode(out->head, row->head, row->h.head_length, err) == 0)
 		return 0;
 	rc = head_from_log(l->o, out, err);
 	if (rc == 0 && !out->damaged) {
 		sheaf_session_info info;
 		sheaf_head_info(out->head, &info);
 		out->modified_us = info.modified_us;
-		row_put(&l->corrected, out->session, st.size, out->head);
+		row_put(&l->corrected, out->session, &st, out->head);
 	}
 	return rc;
 }
 
-/* Copies the next rows in order, so that the mutex need not be held while they are verified. */
-static int take_candidates(listing *l, candidate_row *rows, size_t *count, sheaf_error *err)
+static void candidates_free(candidate_row *rows, size_t count)
 {
-	jcatalogue *c = l->o->catalogue;
+	for (size_t i = 0; i < count; i++) {
+		mem_free(rows[i].head);
+		rows[i].head = NULL;
+	}
+}
+
+/* Copies the next rows in order. Mutex held. */
+static int copy_candidates(listing *l, candidate_row *rows, size_t *count, sheaf_error *err)
+{
 	const jrow *row;
 	jrow *own;
 	cursor k;
+	int rc = 0;
+
+	*count = 0;
+	cursor_begin(&k, l->o->catalogue, l->after);
+	while (rc == 0 && *count < CHUNK_ROWS && cursor_next(&k, &row, &own)) {
+		candidate_row *r = &rows[(*count)++];
+		snprintf(r->session, sizeof(r->session), "%.*s", (int)row->name.len, row->name.ptr);
+		r->h = row->h;
+		r->head = mem_dup(row->head, row->h.head_length);
+		mem_free(own);
+		rc = r->head ? 0 : err_nomem(err);
+	}
+	cursor_done(&k);
+	return rc;
+}
+
+/* The next rows, as copies, so that the mutex need not be held while they are verified. */
+static int take_candidates(listing *l, candidate_row *rows, size_t *count, sheaf_error *err)
+{
+	jcatalogue *c = l->o->catalogue;
 
 	pthread_mutex_lock(&c->mutex);
 	int rc = load(c, l->o, err);
-	if (rc == 0) {
-		cursor_begin(&k, c, l->after);
-		while (rc == 0 && *count < CHUNK_ROWS && cursor_next(&k, &row, &own)) {
-			candidate_row *r = &rows[(*count)++];
-			snprintf(r->session, sizeof(r->session), "%.*s", (int)row->name.len,
-			         row->name.ptr);
-			r->size = row->h.size;
-			r->modified_us = row->h.modified_us;
-			r->head_length = row->h.head_length;
-			r->head = mem_dup(row->head, row->h.head_length);
-			mem_free(own);
-			rc = r->head ? 0 : err_nomem(err);
-		}
-		cursor_done(&k);
+	if (rc == 0)
+		rc = copy_candidates(l, rows, count, err);
+	if (rc == 0 && c->broken) {
+		candidates_free(rows, *count);
+		*count = 0;
+		rc = reconcile(c, l->o, err);
+		if (rc == 0)
+			rc = copy_candidates(l, rows, count, err);
+		if (rc == 0 && c->broken)
+			rc = err_sys(err, SHEAF_STORAGE, EIO, "cannot read the catalogue");
 	}
 	pthread_mutex_unlock(&c->mutex);
 	return rc;
@@ -885,8 +1031,8 @@ static int give_waiting(listing *l, const candidate_row *bound)
 		qsort(l->waiting, l->count, sizeof(*l->waiting), listed_cmp);
 	for (; rc == 0 && given < l->count; given++) {
 		listed *x = &l->waiting[given];
-		if (bound && (x->modified_us < bound->modified_us ||
-		              (x->modified_us == bound->modified_us &&
+		if (bound && (x->modified_us < bound->h.modified_us ||
+		              (x->modified_us == bound->h.modified_us &&
 		               strcmp(x->session, bound->session) > 0)))
 			break;
 		sheaf_session_info info;
@@ -955,13 +1101,13 @@ static int list_chunk(listing *l, sheaf_error *err)
 		rc = take_one(l, &rows[i], err);
 	if (rc == 0 && count) {
 		mem_free(l->after);
-		l->after = key_row(rows[count - 1].session, rows[count - 1].modified_us);
+		l->after = key_row(rows[count - 1].session, rows[count - 1].h.modified_us);
 		rc = l->after ? 0 : err_nomem(err);
 	}
 	if (rc == 0)
 		rc = give_waiting(l, end ? NULL : &rows[count - 1]);
-	for (size_t i = 0; rows && i < count; i++)
-		mem_free(rows[i].head);
+	if (rows)
+		candidates_free(rows, count);
 	mem_free(rows);
 	return rc ? rc : end;
 }
@@ -1021,6 +1167,69 @@ static int list_owner(jowner *o, const sheaf_list_query *query, sheaf_info_fn fn
 	return rc < 0 ? rc : 0;
 }
 
+/* Whether the file's header says that the session is a fork; 1 also when it cannot be read. */
+static int header_forks(jowner *o, const char *session, sheaf_error *err)
+{
+	_cleanup_(arena_freep) arena *a = arena_new();
+	_cleanup_(json_freep) json_doc *doc = NULL;
+	char file[JSONL_NAME_ROOM];
+	jline line;
+	header h;
+
+	if (!a)
+		return err_nomem(err);
+	snprintf(file, sizeof(file), "%s.jsonl", session);
+	_cleanup_(io_closep) int fd = io_open(o->dir, file, O_RDONLY, 0);
+	if (fd < 0)
+		return errno == ENOENT ? 0 : 1;
+	_cleanup_(jlines_free) jlines lines = JLINES_INIT(fd, 0, SHEAF_RECORD_BYTES_MAX);
+	if (jlines_next(&lines, &line) != 1 || !line.text.ptr)
+		return 1;
+	int rc = header_read(&h, line.text, a, &doc, err);
+	return rc == SHEAF_NOMEM ? rc : rc != 0 || h.link_count != 0;
+}
+
+/* Whether the session of a row may be a fork. The row alone can say so only of the file it knew. */
+static int row_forks(jowner *o, const jrow *row, const char *session, sheaf_error *err)
+{
+	char file[JSONL_NAME_ROOM];
+	io_stat st;
+
+	if (row->h.links || row->h.head_length == 0)
+		return 1;
+	snprintf(file, sizeof(file), "%s.jsonl", session);
+	if (io_stat_at(o->dir, file, &st) == 0 && row_fits(&row->h, &st))
+		return 0;
+	return header_forks(o, session, err);
+}
+
+/* Calls fn if the session of a row reads `session`. */
+static int if_reads(jowner *o, const jrow *row, const char *session,
+                    int (*fn)(void *ctx, const char *name, const sheaf_head *head), void *ctx,
+                    sheaf_error *err)
+{
+	listed l = {.head = NULL};
+	sheaf_str link;
+	uint64_t base;
+	bool reads = false;
+
+	snprintf(l.session, sizeof(l.session), "%.*s", (int)row->name.len, row->name.ptr);
+	int rc = row_forks(o, row, l.session, err);
+	if (rc <= 0)
+		return rc;
+	l.head = sheaf_head_new();
+	if (!l.head)
+		return err_nomem(err);
+	/* Whether it is hidden or gone only its file can say. */
+	rc = head_from_log(o, &l, err);
+	for (size_t k = 0; rc == 0 && sheaf_head_link(l.head, k, &link, &base); k++)
+		reads = reads || str_is(link, session);
+	if (reads && !sheaf_head_hidden(l.head))
+		rc = fn(ctx, l.session, l.head);
+	sheaf_head_free(l.head);
+	return rc > 0 ? 0 : rc;
+}
+
 int jcatalogue_readers(jowner *o, const char *session,
                        int (*fn)(void *ctx, const char *name, const sheaf_head *head), void *ctx,
                        sheaf_error *err)
@@ -1032,32 +1241,18 @@ int jcatalogue_readers(jowner *o, const char *session,
 
 	pthread_mutex_lock(&c->mutex);
 	rc = load(c, o, err);
-	if (rc == 0 && all_rows(c, &rows, &count))
-		rc = err_nomem(err);
-	pthread_mutex_unlock(&c->mutex);
-	for (size_t i = 0; rc == 0 && i < count; i++) {
-		listed l = {.head = NULL};
-		sheaf_str link;
-		uint64_t base;
-		if ((rows[i]->h.head_length && !rows[i]->h.links) || str_is(rows[i]->name, session))
-			continue;
-		l.head = sheaf_head_new();
-		if (!l.head) {
-			rc = err_nomem(err);
-			break;
-		}
-		snprintf(l.session, sizeof(l.session), "%.*s", (int)rows[i]->name.len,
-		         rows[i]->name.ptr);
-		/* Whether it is hidden or gone only its file can say. */
-		rc = head_from_log(o, &l, err);
-		bool reads = false;
-		for (size_t k = 0; rc == 0 && sheaf_head_link(l.head, k, &link, &base); k++)
-			reads = reads || str_is(link, session);
-		if (reads && !sheaf_head_hidden(l.head))
-			rc = fn(ctx, l.session, l.head);
-		rc = rc > 0 ? 0 : rc;
-		sheaf_head_free(l.head);
+	int bad = rc == 0 ? all_rows(c, &rows, &count) : 0;
+	if (bad && c->broken) {
+		rc = reconcile(c, o, err);
+		bad = rc == 0 ? all_rows(c, &rows, &count) : 0;
 	}
+	if (bad)
+		rc = c->broken ? err_sys(err, SHEAF_STORAGE, EIO, "cannot read the catalogue")
+		               : err_nomem(err);
+	pthread_mutex_unlock(&c->mutex);
+	for (size_t i = 0; rc == 0 && i < count; i++)
+		if (!str_is(rows[i]->name, session))
+			rc = if_reads(o, rows[i], session, fn, ctx, err);
 	rows_free(rows, count);
 	return rc;
 }

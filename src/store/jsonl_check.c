@@ -303,17 +303,6 @@ static int write_repaired(jlog *log, int fd, sheaf_error *err)
 	return rc;
 }
 
-/* The OFD lock on a log that jlog_lock() refuses because it is damaged. */
-static int lock_damaged(jlog *log, int64_t deadline_us, sheaf_error *err)
-{
-	while (io_lock_try(log->file->fd, F_WRLCK)) {
-		if ((errno != EAGAIN && errno != EACCES) || clock_monotonic_us() > deadline_us)
-			return err_set(err, SHEAF_BUSY, "another process holds the session's lock");
-		clock_sleep_us(1000);
-	}
-	return 0;
-}
-
 static int repair_locked(jlog *log, const checking *k, sheaf_error *err)
 {
 	_cleanup_(io_closep) int fd = -1;
@@ -357,22 +346,18 @@ int jsonl_repair(void *backend, const sheaf_store_key *key, sheaf_problem_fn fn,
 	/* Read it anew and without the sidecar: that is how damage in old records is found. */
 	jlog_unload(log);
 	log->hands_off = true;
-	rc = jlog_lock(log, deadline_us, err);
-	if (rc == SHEAF_DAMAGED && !log->file)
+	rc = jlog_lock_damaged(log, deadline_us, err);
+	if (rc == SHEAF_DAMAGED)
 		rc = err_set(err, SHEAF_FORMAT, "the header cannot be read");
 	k.o = log->owner;
 	k.session = log->session;
-	if (rc == SHEAF_DAMAGED) {
-		rc = lock_damaged(log, deadline_us, err);
-		if (rc == 0)
-			rc = repair_locked(log, &k, err);
-	}
+	if (rc == 0 && log->damaged)
+		rc = repair_locked(log, &k, err);
 	if (log->file) {
 		totals->sessions = 1;
 		totals->records = jlog_count(log);
 		totals->bytes = log->size;
 	}
-	jlog_unlock(log);
 	jlog_unload(log);
 	log->hands_off = false;
 	jlog_unlead(log);

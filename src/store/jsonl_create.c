@@ -86,11 +86,10 @@ int jtmp_install(jlog *log, int fd, const char *tmp, sheaf_error *err)
 
 /* ---- New ------------------------------------------------------------------------ */
 
-static int write_rows(int fd, const sheaf_row *rows, size_t count, uint64_t *size, sheaf_error *err)
+static int write_rows(int fd, const sheaf_row *rows, size_t count, sheaf_error *err)
 {
 	_cleanup_(buf_free) buf out = BUF_INIT(SIZE_MAX);
 
-	*size = 0;
 	for (size_t i = 0; i < count; i++) {
 		buf_add(&out, rows[i].bytes.ptr, rows[i].bytes.len + 1);
 		if (i + 1 < count && out.len < JSONL_GROUP_BYTES)
@@ -100,53 +99,73 @@ static int write_rows(int fd, const sheaf_row *rows, size_t count, uint64_t *siz
 			return rc;
 		if (io_write_full(fd, out.ptr, out.len))
 			return err_sys(err, SHEAF_STORAGE, errno, "cannot write the new log");
-		*size += out.len;
 		buf_reset(&out);
 	}
 	return 0;
 }
 
 /* Links the finished file to the session's name: it must not be taken. */
-static int link_new(jowner *o, const char *tmp, const char *file, const char *session,
-                    uint64_t size, const sheaf_head *head, sheaf_error *err)
+static int link_new(jowner *o, int fd, const char *tmp, const char *file, const char *session,
+                    const sheaf_head *head, sheaf_error *err)
 {
 	int rc = 0;
 
 	jcatalogue_begin(o);
-	if (io_link(tmp_dir(o), tmp, o->dir, file))
+	if (io_link(tmp_dir(o), tmp, o->dir, file)) {
 		rc = errno == EEXIST ? err_set(err, SHEAF_EXISTS, "the session exists already")
 		                     : err_sys(err, SHEAF_STORAGE, errno, "cannot name the new log");
-	else if (io_fsync(o->dir))
-		rc = err_unknown(err, err_sys(err, SHEAF_STORAGE, errno, "cannot sync the directory"));
-	if (rc == 0)
-		jcatalogue_put(o, session, size, head);
+	} else {
+		/* It has its name now, be the name durable or not: lists must know it. */
+		if (io_fsync(o->dir))
+			rc = err_unknown(err, err_sys(err, SHEAF_STORAGE, errno, "cannot sync the directory"));
+		jcatalogue_put(o, session, fd, head);
+	}
 	jcatalogue_end(o);
 	return rc;
 }
 
+/* Every session a fork is to read must be kept alive by its source, or be it. */
+static int check_links(const sheaf_head *fork, const sheaf_head *source_head, sheaf_str source,
+                       sheaf_error *err)
+{
+	sheaf_str link, theirs;
+	uint64_t base;
+
+	for (size_t i = 0; sheaf_head_link(fork, i, &link, &base); i++) {
+		bool found = str_eq(link, source);
+		for (size_t k = 0; !found && sheaf_head_link(source_head, k, &theirs, &base); k++)
+			found = str_eq(link, theirs);
+		if (!found)
+			return err_set(err, SHEAF_GONE, "a session it would read was deleted");
+	}
+	return 0;
+}
+
+/* `source_head`: of the session that is forked, which is locked; NULL for a session of its own. */
 static int create_file(jowner *o, const sheaf_store_key *key, const sheaf_append_request *request,
-                       sheaf_append_reply *reply, sheaf_error *err)
+                       const sheaf_head *source_head, sheaf_append_reply *reply, sheaf_error *err)
 {
 	char tmp[JSONL_TMP_ROOM], file[JSONL_NAME_ROOM];
 	const sheaf_row *rows;
-	uint64_t size;
 	size_t count;
 	sheaf_head *head = sheaf_head_new();
 	_cleanup_(io_closep) int fd = -1;
 	int rc = head ? request->stamp(request->ctx, NULL, head, &rows, &count, err)
 	              : err_nomem(err);
 
+	if (rc == 0 && source_head)
+		rc = check_links(head, source_head, request->source, err);
 	snprintf(file, sizeof(file), "%s.jsonl", key->session.ptr);
 	if (rc == 0) {
 		fd = jtmp_open(o, key->session.ptr, tmp, err);
 		rc = fd < 0 ? fd : 0;
 	}
 	if (rc == 0) {
-		rc = write_rows(fd, rows, count, &size, err);
+		rc = write_rows(fd, rows, count, err);
 		if (rc == 0 && io_fsync(fd))
 			rc = err_sys(err, SHEAF_STORAGE, errno, "cannot sync the new log");
 		if (rc == 0)
-			rc = link_new(o, tmp, file, key->session.ptr, size, head, err);
+			rc = link_new(o, fd, tmp, file, key->session.ptr, head, err);
 		if (rc == 0)
 			unseal(fd);
 		jtmp_unlink(o, tmp);
@@ -171,10 +190,8 @@ static int create_fork(jowner *o, const sheaf_store_key *key, const sheaf_append
 	rc = jlog_lead(source, request->deadline_us, err);
 	if (rc)
 		return rc;
-	rc = jlog_lock(source, request->deadline_us, err);
+	rc = jlog_lock_damaged(source, request->deadline_us, err);
 	bool locked = rc == 0;
-	if (rc == SHEAF_READONLY || rc == SHEAF_DAMAGED)
-		rc = 0; /* such a source does not go away by our doing; its bytes stay where they are */
 	if (rc == SHEAF_NOT_FOUND || (rc == 0 && sheaf_head_hidden(source->head)))
 		rc = err_set(err, SHEAF_GONE, "the source was deleted");
 	/* What the fork reads must be there after a power cut as surely as the fork. */
@@ -183,7 +200,7 @@ static int create_fork(jowner *o, const sheaf_store_key *key, const sheaf_append
 	if (rc == 0) {
 		/* Leadership and lock are enough; readers of the source go on. */
 		pthread_mutex_unlock(&source->mutex);
-		rc = create_file(o, key, request, reply, err);
+		rc = create_file(o, key, request, source->head, reply, err);
 		pthread_mutex_lock(&source->mutex);
 	}
 	if (locked)
@@ -210,7 +227,7 @@ int jsonl_create(jstore *js, const sheaf_store_key *key, const sheaf_append_requ
 	if (io_stat_at(o->dir, file, &st) == 0)
 		return err_set(err, SHEAF_EXISTS, "the session exists already");
 	return request->source.ptr ? create_fork(o, key, request, reply, err)
-	                           : create_file(o, key, request, reply, err);
+	                           : create_file(o, key, request, NULL, reply, err);
 }
 
 /* ---- Replaced -------------------------------------------------------------------- */
@@ -247,11 +264,10 @@ int jsonl_replace(void *backend, const sheaf_store_key *key, uint64_t revision, 
 	}
 	if (rc == 0) {
 		int more;
-		uint64_t size;
 		/* The rows may be read from this very log: the mutex is not held over them. */
 		pthread_mutex_unlock(&log->mutex);
 		while ((more = next(ctx, &row, err)) == 1 && rc == 0)
-			rc = write_rows(fd, &row, 1, &size, err);
+			rc = write_rows(fd, &row, 1, err);
 		pthread_mutex_lock(&log->mutex);
 		if (more < 0)
 			rc = more;
@@ -384,6 +400,8 @@ static int remove_all(jlog *log, sheaf_error *err)
 	jowner *o = log->owner;
 	int rc = remove_all_traces(o, log->session, err);
 
+	if (rc == 0)
+		rc = jcatalogue_scrub(o, log->session, log->file->fd, err);
 	if (rc)
 		return rc;
 	jcatalogue_begin(o);
@@ -410,6 +428,8 @@ static int hide(jlog *log, uint64_t keep, sheaf_error *err)
 
 	if (rc == 0)
 		rc = remove_all_traces(log->owner, log->session, err);
+	if (rc == 0)
+		rc = jcatalogue_scrub(log->owner, log->session, log->file->fd, err);
 	if (rc == 0)
 		rc = header_read(&h, buf_view(&line), a, &log->doc, err);
 	if (rc)
@@ -495,10 +515,7 @@ int jsonl_remove(void *backend, const sheaf_store_key *key, const sheaf_remove_r
 		rc = jlog_lead(log, request->deadline_us, err);
 	if (rc)
 		return rc;
-	rc = jlog_lock(log, request->deadline_us, err);
-	if (rc == SHEAF_DAMAGED && log->file && !log->readonly)
-		rc = io_lock_try(log->file->fd, F_WRLCK) ? err_set(err, SHEAF_BUSY, "the session is locked")
-		                                         : 0;
+	rc = jlog_lock_damaged(log, request->deadline_us, err);
 	if (rc == 0)
 		rc = remove_locked(log, request, reply, err);
 	if (rc != SHEAF_NOT_FOUND)

@@ -35,7 +35,7 @@ static void forget(jlog *log)
 	log->tail_count = 0;
 	if (log->table)
 		memset(log->table, 0, log->table_room * sizeof(*log->table));
-	log->foreign = log->readonly = log->damaged = log->needs_newline = false;
+	log->foreign = log->readonly = log->damaged = log->needs_newline = log->unconfirmed = false;
 	log->size = log->synced = log->tail_bytes = log->file_seen = log->lost = 0;
 	log->last_id = (sheaf_str){NULL, 0};
 	log->last_id_seq = 0;
@@ -43,6 +43,8 @@ static void forget(jlog *log)
 
 void jlog_unload(jlog *log)
 {
+	/* A reader may keep the descriptor open for a while; the lock goes now. */
+	jlog_unlock(log);
 	jfile_unref(log->file);
 	log->file = NULL;
 	forget(log);
@@ -316,6 +318,7 @@ typedef struct follow {
 	size_t mark_id_len;
 	bool bad;
 	uint64_t bad_at;
+	bool sure; /* no writer was at it meanwhile */
 } follow;
 
 /* Forgets the records of a batch that is not complete. */
@@ -560,6 +563,20 @@ static int skip_newline(jlog *log, sheaf_error *err)
 	return 0;
 }
 
+bool jlog_end_fits(const jlog *log)
+{
+	/* …"crc":"9f2b11c0"} and a line break */
+	char end[11];
+	size_t want = log->needs_newline ? 10 : 11;
+
+	if (log->foreign || log->size < want)
+		return true;
+	if (io_pread_full(log->file->fd, end, want, (off_t)(log->size - want)) != (ssize_t)want)
+		return false;
+	return jline_crc(str_make(end, 10)) == log->last_crc && memcmp(end + 8, "\"}", 2) == 0 &&
+	       (want == 10 || end[10] == '\n');
+}
+
 /* One pass to the end of the file as it is now; what is left over is f->bad and beyond. */
 static int follow_once(follow *f, sheaf_error *err)
 {
@@ -605,6 +622,7 @@ static int follow_again(follow *f, sheaf_error *err)
 			clock_sleep_us(5000);
 	}
 	int rc = follow_once(f, err);
+	f->sure = shared;
 	if (shared)
 		io_lock_try(log->file->fd, F_UNLCK);
 	return rc;
@@ -624,9 +642,12 @@ static int end_line(jlog *log, sheaf_error *err)
 static int follow_all(jlog *log, bool locked, sheaf_error *err)
 {
 	follow f = {.log = log};
+	uint64_t size = log->size;
 
 	for (int look = 0;; look++) {
-		int rc = look == 1 && !locked ? follow_again(&f, err) : follow_once(&f, err);
+		int rc = look == 1 && !log->held ? follow_again(&f, err) : follow_once(&f, err);
+		if (!log->held && log->size != size)
+			log->unconfirmed = true;
 		if (rc == 0 && locked && log->needs_newline && log->tail_bytes == 0 &&
 		    log->can_write && !log->readonly && !log->damaged)
 			return end_line(log, err);
@@ -636,9 +657,9 @@ static int follow_all(jlog *log, bool locked, sheaf_error *err)
 		                        : JTAIL_TEAR;
 		if (kind == JTAIL_FAILED)
 			return err_sys(err, SHEAF_STORAGE, errno, "cannot read the log");
-		if (kind == JTAIL_TEAR)
+		if (kind == JTAIL_TEAR || (look == 1 && !log->held && !f.sure))
 			break;
-		if (locked || look == 1) {
+		if (log->held || look == 1) {
 			rc = follow_damaged(&f, log->size, err);
 			log->tail_bytes = f.lines.end > log->size ? f.lines.end - log->size : 0;
 			return rc;
@@ -676,7 +697,7 @@ int jlog_refresh(jlog *log, sheaf_error *err)
 		return 0; /* what is being written now is not acknowledged yet */
 	if (io_stat_fd_lean(log->file->fd, &st))
 		return err_sys(err, SHEAF_STORAGE, errno, "cannot look at the log");
-	if (st.links == 0 || st.size < log->size) {
+	if (st.links == 0 || st.size < log->size || (log->unconfirmed && !jlog_end_fits(log))) {
 		jlog_unload(log);
 		return jlog_load(log, err);
 	}

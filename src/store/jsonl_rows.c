@@ -13,6 +13,7 @@
 
 #define RANGE_RECORDS 256u
 #define RANGE_BYTES ((uint64_t)1 << 20)
+#define HOLE_BYTES 4096u
 
 uint64_t jlog_count(const jlog *log)
 {
@@ -174,8 +175,10 @@ static int find_in_tail(finding *f, uint64_t hash)
 	size_t mask = log->table_room - 1;
 	for (size_t at = (size_t)hash & mask; log->table[at]; at = (at + 1) & mask) {
 		const jslot *slot = &log->tail[log->table[at] - 1];
-		if (slot->hash != hash)
+		/* Beyond the count is what a leader is writing now: not there yet for readers. */
+		if (slot->hash != hash || log->table[at] > log->tail_count)
 			continue;
+		errno = EIO;
 		int rc = has_id(f, slot);
 		if (rc == 1)
 			f->found = log->index.covered + log->table[at];
@@ -236,13 +239,12 @@ static bool worth_covering(const jlog *log, bool force)
 /* Another process may have covered more than we know of; the tail it covered is dropped here. */
 static bool adopt_covered(jlog *log)
 {
-	uint64_t had = log->index.covered;
-	if (jindex_reread(&log->index))
+	jindex now = log->index;
+	if (jindex_reread(&now) || now.inode != log->inode || now.covered < log->index.covered ||
+	    now.covered - log->index.covered > log->tail_count || now.log_size > log->size)
 		return false;
-	uint64_t more = log->index.covered - had;
-	if (log->index.inode != log->inode || log->index.covered < had || more > log->tail_count ||
-	    log->index.log_size > log->size)
-		return false;
+	uint64_t more = now.covered - log->index.covered;
+	log->index = now;
 	memmove(log->tail, log->tail + more, (log->tail_count - more) * sizeof(jslot));
 	log->tail_count -= (size_t)more;
 	return true;
@@ -448,7 +450,12 @@ static int stretch_take(jlog *log, stretch *s, uint64_t at, const sheaf_scan *sc
 	}
 	jfile_unref(s->file);
 	s->file = jfile_ref(log->file);
-	return jlog_slots(log, s->first, s->count, s->slots, err);
+	int rc = jlog_slots(log, s->first, s->count, s->slots, err);
+	/* Of a hole a few bytes are shown: it may be as long as the log. */
+	for (size_t i = 0; rc == 0 && i < s->count; i++)
+		if ((s->slots[i].flags & JSLOT_DAMAGED) && s->slots[i].length > HOLE_BYTES)
+			s->slots[i].length = HOLE_BYTES;
+	return rc;
 }
 
 static int scan_stretches(jlog *log, reading *rd, stretch *s, sheaf_error *err)

@@ -231,11 +231,11 @@ static void jlog_settle(jlog *log)
 	if (log->file && !log->readonly && log->synced < log->size)
 		(void)jlog_sync(log, log->size);
 	if (log->file && !log->readonly && log->tail_count >= 16 &&
-	    io_lock_try(log->file->fd, F_WRLCK) == 0) {
+	    jlog_lock_now(log)) {
 		io_stat st;
 		if (io_stat_fd_lean(log->file->fd, &st) == 0 && st.links && st.size == log->size)
 			jlog_cover(log, true);
-		io_lock_try(log->file->fd, F_UNLCK);
+		jlog_unlock(log);
 	}
 	pthread_mutex_unlock(&log->mutex);
 }
@@ -638,12 +638,17 @@ static int jsonl_head(void *backend, const sheaf_store_key *key, int write, shea
 	if (write && log->tail_bytes && !log->readonly && !log->damaged && !log->leader) {
 		/* A bad tail: if nobody is writing it is a tear, and a writer may move it away. */
 		log->leader = true;
-		if (io_lock_try(log->file->fd, F_WRLCK) == 0) {
-			rc = jlog_follow(log, true, err);
+		if (jlog_lock_now(log)) {
+			io_stat st;
+			if (io_stat_fd_lean(log->file->fd, &st) == 0 && st.links)
+				rc = jlog_follow(log, true, err);
 			jlog_unlock(log);
 		}
 		jlog_unlead(log);
 		pthread_mutex_lock(&log->mutex);
+		/* Others may have been at it in between. */
+		if (rc == 0)
+			rc = jlog_refresh(log, err);
 	}
 	if (rc == 0)
 		rc = sheaf_head_copy(out, log->head, err);

@@ -41,7 +41,7 @@ command_names() {
 	done
 }
 
-@test "the brief's commands are all there" {
+@test "the commands people are told of are all there" {
 	for command in new append ls show path tree context branch fork label rename rm check repair \
 		cat help completion version; do
 		sheaf help "$command" >/dev/null

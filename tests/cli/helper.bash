@@ -6,6 +6,7 @@ bats_require_minimum_version 1.5.0
 
 root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
 : "${SHEAF_BIN:=$root/build/dev/bin/sheaf}"
+SHEAF_BIN=$(realpath "$SHEAF_BIN")
 
 setup() {
 	export HOME=$BATS_TEST_TMPDIR XDG_DATA_HOME=$BATS_TEST_TMPDIR/data

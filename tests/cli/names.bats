@@ -77,5 +77,7 @@ load helper
 		sheaf show -- "$id" | grep -qF "text of $id"
 	done
 	[ "$(sheaf ls -q | wc -l)" -eq 7 ]
+	[ "$(sheaf new 'two  blanks')" = 'two  blanks' ]
+	[ "$(sheaf new $'line\nbreak')" = 'line^Jbreak' ]
 	[ ! -e "$XDG_DATA_HOME/x.jsonl" ]
 }

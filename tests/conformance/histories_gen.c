@@ -88,7 +88,7 @@ static void some_calls(generator *g, int key, spec *s)
 
 static void some_spec(generator *g, const m_session *s, int key, spec *x)
 {
-	static const int kinds[] = {
+	static const spec_kind kinds[] = {
 		SPEC_TEXT,  SPEC_TEXT,   SPEC_TEXT,        SPEC_TEXT,   SPEC_TEXT,   SPEC_CALL,
 		SPEC_CALL,  SPEC_CALL,   SPEC_ANSWER,      SPEC_ANSWER, SPEC_ANSWER, SPEC_MODEL,
 		SPEC_LEVEL, SPEC_CUSTOM, SPEC_CUSTOM_TEXT, SPEC_LABEL,  SPEC_TITLE};

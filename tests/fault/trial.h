@@ -33,6 +33,7 @@ typedef struct fault_kind {
 	void (*pause)(bool on);     /* for looking at things meanwhile */
 	bool (*code_ok)(int code, const void *plan);
 	size_t (*live)(void);       /* blocks of memory */
+	bool (*litters)(void);      /* the fault was one that may leave files behind */
 } fault_kind;
 
 typedef struct trial {
