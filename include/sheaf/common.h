@@ -55,6 +55,9 @@ typedef struct sheaf_str {
 /** A sheaf_str over a NUL-terminated string; NULL gives "not given". */
 SHEAF_API sheaf_str sheaf_str_of(const char *text);
 
+/** 1 if the string's bytes are those of `text`, else 0. "Not given" equals only NULL. */
+SHEAF_API int sheaf_str_is(sheaf_str s, const char *text);
+
 /*
  * Limits. Each is enforced on the way in and on the way out, and a test stands
  * on both sides of every one.

@@ -16,7 +16,8 @@ SHEAF_BEGIN
 typedef struct sheaf_context_options {
 	size_t size; /* sizeof(sheaf_context_options) */
 	sheaf_str branch; /* empty = "main" */
-	sheaf_str leaf;   /* as of this entry (id or label); {NULL,0} = the branch's leaf */
+	sheaf_str leaf;   /* as of this entry (id or label); {NULL,0} = the branch's leaf;
+	                     empty = before the first entry */
 	sheaf_str agent;  /* what this agent may see; {NULL,0} = everything */
 	sheaf_str provider; /* who will read it; {NULL,0}: orphan answers become text, thinking stays */
 	sheaf_str model;
@@ -58,7 +59,7 @@ enum {
 	SHEAF_NOTE_EMPTY_TEXT = 5,    /* a text part of nothing was left out */
 	SHEAF_NOTE_FOREIGN_THINKING = 6, /* signed thinking of another provider or model was left out */
 	SHEAF_NOTE_FIRST_KEPT = 7,    /* a compaction's first kept entry is not on the path: all is kept */
-	SHEAF_NOTE_DAMAGE = 8         /* a record could not be read; `seq` */
+	SHEAF_NOTE_DAMAGE = 8         /* a record could not be read; `seq`, 0 if not even that is known */
 };
 
 typedef struct sheaf_note {

@@ -5,6 +5,12 @@
  * takes, as its last argument, an optional `sheaf_error *`. The struct belongs
  * to the caller, is filled only on failure, and is exactly 512 bytes for ever.
  * Nothing is kept per thread, nothing is logged.
+ *
+ * Comments name the codes a caller may want to act on. Any call that reaches a
+ * store may besides answer SHEAF_STORAGE (the medium), SHEAF_NOMEM,
+ * SHEAF_FORKED (the handle crossed fork()), SHEAF_DENIED (permissions),
+ * SHEAF_BUSY (a lock not had in time), SHEAF_DAMAGED and SHEAF_FORMAT (what is
+ * stored cannot be read), and SHEAF_LIMIT or SHEAF_INVALID for what it was given.
  */
 #ifndef SHEAF_ERROR_H
 #define SHEAF_ERROR_H

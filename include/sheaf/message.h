@@ -140,7 +140,7 @@ typedef struct sheaf_part {
 	sheaf_str data;
 	sheaf_str provider; /* opaque */
 	sheaf_str raw;
-	sheaf_str json; /* the whole part as stored; {NULL,0} for a synthetic one */
+	sheaf_str json; /* the whole part as stored; {NULL,0} for one that a context made or changed */
 	const struct sheaf_part *const *parts; /* tool_result made of parts */
 	size_t part_count;
 } sheaf_part;

@@ -88,8 +88,8 @@ typedef struct sheaf_head_view {
 	sheaf_str metadata;      /* the latest session_info metadata, a JSON object, or {NULL,0} */
 	int32_t readonly;
 	int32_t damaged;         /* some record cannot be read; writes answer DAMAGED */
-	uint64_t torn_bytes;     /* moved away when this handle was opened */
-	sheaf_str torn_file;     /* where to */
+	uint64_t torn_bytes;     /* moved away since the store was opened */
+	sheaf_str torn_file;     /* where the last of them went */
 	uint64_t tail_bytes;     /* unfinished bytes at the end that were left alone */
 } sheaf_head_view;
 
@@ -214,7 +214,9 @@ SHEAF_API int sheaf_session_append_compaction(sheaf_session *session, sheaf_str 
 /**
  * Any record from its type and body: a JSON object with the members after the
  * envelope, e.g. type "message", body {"message":{…},"turn":"t1"}. A body that
- * holds an envelope or frame name at top level is refused.
+ * holds an envelope or frame name at top level is refused. Its shape is checked,
+ * but not what it says of other records: a compaction given this way, as imports
+ * do, may cut where sheaf_session_append_compaction() would refuse.
  */
 SHEAF_API int sheaf_session_append_json(sheaf_session *session, sheaf_str type, sheaf_str body,
                                         const sheaf_entry_options *entry,

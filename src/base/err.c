@@ -183,6 +183,14 @@ sheaf_str sheaf_str_of(const char *text)
 	return (sheaf_str){text, text != NULL ? strlen(text) : 0};
 }
 
+int sheaf_str_is(sheaf_str s, const char *text)
+{
+	if (text == NULL || s.ptr == NULL)
+		return text == NULL && s.ptr == NULL;
+	size_t len = strlen(text);
+	return s.len == len && memcmp(s.ptr, text, len) == 0;
+}
+
 const char *sheaf_durability_name(int32_t durability)
 {
 	switch (durability) {

@@ -47,7 +47,7 @@ int header_extra(sheaf_str *members, sheaf_str object, sheaf_error *err);
 
 /*
  * Reads a first line. For a line that says it is ours or ends in a crc, a bad
- * crc or shape is SHEAF_DAMAGED. Any other session header (seed 001) gives
+ * crc or shape is SHEAF_DAMAGED. Any other session header (a plain session file's) gives
  * ours = false; anything else SHEAF_FORMAT.
  */
 int header_read(header *out, sheaf_str line, arena *a, json_doc **doc, sheaf_error *err);

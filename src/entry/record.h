@@ -57,7 +57,7 @@ bool record_has_crc(sheaf_str line);
 int record_scan(record *out, sheaf_str line, arena *scratch);
 
 /*
- * Reads a line of a file that is not ours: seed 001's nested and flat forms.
+ * Reads a line of a file that is not ours: plain session files in their nested and flat forms.
  * Strings that need it are unescaped into `a`; flat payloads are nested into
  * `a` so that `body` always has our shape. SHEAF_FORMAT if it is no such line.
  */

@@ -1,5 +1,5 @@
 /*
- * Lines of files that are not ours: seed 001's nested form, and its flat form
+ * Lines of files that are not ours: plain session files in their nested form, and in the flat form
  * in which a payload's members stand beside the envelope's.
  */
 #include "entry/record.h"

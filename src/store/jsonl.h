@@ -155,6 +155,8 @@ typedef struct jowner {
 	char key[2 * SHEAF_KEY_PART_ROOM];
 	int dir;
 	_Atomic int side; /* -1 until it is needed */
+	int old_sides[8]; /* of directories that somebody removed; under the store's mutex */
+	unsigned old_side_count;
 	_Atomic bool anchored; /* the directories above are known to be on the disk */
 	unsigned refs; /* under the store's mutex */
 	jcatalogue *catalogue;
@@ -249,6 +251,7 @@ int jowner_open(jstore *js, sheaf_str app, sheaf_str user, bool create, jowner *
                 sheaf_error *err);
 void jowner_put(jowner *o);
 int jowner_side(jowner *o); /* the .sheaf directory, made if need be; -1 if it cannot be had */
+int jowner_side_anew(jowner *o); /* the same, after somebody removed it */
 /* Syncs the directories above, once: one may have been made by a process that died before it could
  * sync what holds it, and then a session in it would go with it. */
 int jowner_anchor(jowner *o, sheaf_error *err);

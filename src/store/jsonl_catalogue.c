@@ -868,6 +868,8 @@ typedef struct listed {
 	int64_t modified_us;
 	int damaged;
 	int readonly;
+	bool fits;    /* the head and what follows belong together */
+	io_stat file;
 } listed;
 
 static int listed_cmp(const void *a, const void *b)
@@ -903,6 +905,9 @@ static int head_from_log(jowner *o, listed *l, sheaf_error *err)
 		rc = sheaf_head_copy(l->head, log->head, err);
 	l->damaged = rc == 0 && log->damaged;
 	l->readonly = rc == 0 && log->readonly;
+	/* While it is being written to, the file is ahead of the head. */
+	l->fits = rc == 0 && !log->leader && io_stat_fd(log->file->fd, &l->file) == 0 &&
+	          l->file.size == log->size + log->tail_bytes;
 	pthread_mutex_unlock(&log->mutex);
 	if (rc == SHEAF_DAMAGED) {
 		l->damaged = 1;
@@ -963,7 +968,8 @@ static int verify(listing *l, const candidate_row *row, listed *out, sheaf_error
 		sheaf_session_info info;
 		sheaf_head_info(out->head, &info);
 		out->modified_us = info.modified_us;
-		row_put(&l->corrected, out->session, &st, out->head);
+		if (out->fits)
+			row_put(&l->corrected, out->session, &out->file, out->head);
 	}
 	return rc;
 }

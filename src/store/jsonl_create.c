@@ -50,8 +50,10 @@ int jtmp_open(jowner *o, const char *session, char name[JSONL_TMP_ROOM], sheaf_e
 		return err_sys(err, SHEAF_STORAGE, errno, "cannot make the directory " JSONL_SIDE_DIR);
 	snprintf(name, JSONL_TMP_ROOM, "%stmp-%s.%s", o->store->single ? ".sheaf-" : "", id,
 	         session ? session : "");
-	int fd = io_open(dir, name, O_RDWR | O_APPEND | O_CREAT | O_EXCL,
-	                 session ? S_IRUSR | S_IWUSR | S_ISVTX : S_IRUSR | S_IWUSR);
+	mode_t mode = session ? S_IRUSR | S_IWUSR | S_ISVTX : S_IRUSR | S_IWUSR;
+	int fd = io_open(dir, name, O_RDWR | O_APPEND | O_CREAT | O_EXCL, mode);
+	if (fd < 0 && errno == ENOENT && !o->store->single && (dir = jowner_side_anew(o)) >= 0)
+		fd = io_open(dir, name, O_RDWR | O_APPEND | O_CREAT | O_EXCL, mode);
 	return fd >= 0 ? fd : err_sys(err, SHEAF_STORAGE, errno, "cannot make a file");
 }
 
@@ -502,6 +504,33 @@ static int remove_again(jlog *log, sheaf_error *err)
 	return rc;
 }
 
+/* A log whose header cannot be read: it can be deleted if nobody reads it, and nothing else. */
+static int remove_unreadable(jlog *log, const sheaf_remove_request *request,
+                             sheaf_remove_reply *reply, sheaf_error *err)
+{
+	readers r = {.request = request, .owner = log->owner, .session = log->session};
+	io_stat st;
+	int fd = io_open(log->owner->dir, log->file_name, O_RDWR | O_APPEND, 0);
+
+	if (fd < 0)
+		return err_sys(err, errno == ENOENT ? SHEAF_NOT_FOUND : SHEAF_STORAGE, errno,
+		               "cannot open the log");
+	log->file = jfile_new(fd);
+	if (!log->file)
+		return err_nomem(err);
+	if (!jlog_lock_now(log) || io_stat_fd_lean(log->file->fd, &st) || st.links == 0)
+		return err_set(err, SHEAF_BUSY, "another process holds the session's lock");
+	pthread_mutex_unlock(&log->mutex);
+	int rc = jcatalogue_readers(log->owner, log->session, reader, &r, err);
+	pthread_mutex_lock(&log->mutex);
+	if (rc == 0 && r.keep)
+		rc = err_set(err, SHEAF_DAMAGED, "forks read this session, and its header is damaged");
+	if (rc == 0)
+		rc = remove_all(log, err);
+	reply->existed = rc == 0;
+	return rc;
+}
+
 int jsonl_remove(void *backend, const sheaf_store_key *key, const sheaf_remove_request *request,
                  sheaf_remove_reply *reply, sheaf_error *err)
 {
@@ -516,8 +545,13 @@ int jsonl_remove(void *backend, const sheaf_store_key *key, const sheaf_remove_r
 	if (rc)
 		return rc;
 	rc = jlog_lock_damaged(log, request->deadline_us, err);
-	if (rc == 0)
+	if (rc == 0) {
 		rc = remove_locked(log, request, reply, err);
+	} else if (rc == SHEAF_DAMAGED && !log->file && !request->reap &&
+	           !log->owner->store->readonly) {
+		rc = remove_unreadable(log, request, reply, err);
+		jlog_unload(log);
+	}
 	if (rc != SHEAF_NOT_FOUND)
 		jlog_unlock(log);
 	else

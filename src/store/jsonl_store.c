@@ -19,6 +19,8 @@ static void jowner_free(jowner *o)
 		io_close(o->dir);
 	if (atomic_load(&o->side) >= 0)
 		io_close(atomic_load(&o->side));
+	while (o->old_side_count)
+		io_close(o->old_sides[--o->old_side_count]);
 	jcatalogue_free(o->catalogue);
 	mem_free(o);
 }
@@ -183,18 +185,40 @@ void jowner_putp(jowner **o)
 	jowner_put(*o);
 }
 
+static int open_side(const jowner *o)
+{
+	int side = io_open(o->dir, JSONL_SIDE_DIR, O_RDONLY | O_DIRECTORY, 0);
+	if (side < 0 && errno == ENOENT && !o->store->readonly) {
+		if (io_mkdir(o->dir, JSONL_SIDE_DIR, 0700) && errno != EEXIST)
+			return -1;
+		side = io_open(o->dir, JSONL_SIDE_DIR, O_RDONLY | O_DIRECTORY, 0);
+	}
+	return side;
+}
+
+int jowner_side_anew(jowner *o)
+{
+	int side = open_side(o);
+	if (side < 0)
+		return -1;
+	pthread_mutex_lock(&o->store->mutex);
+	/* Other threads may be using the old one: it is closed with the owner. */
+	bool room = o->old_side_count < COUNT_OF(o->old_sides);
+	if (room)
+		o->old_sides[o->old_side_count++] = atomic_exchange(&o->side, side);
+	pthread_mutex_unlock(&o->store->mutex);
+	if (!room)
+		io_close(side);
+	return room ? side : -1;
+}
+
 int jowner_side(jowner *o)
 {
 	int side = atomic_load(&o->side), none = -1;
 
 	if (side >= 0 || o->store->single)
 		return side;
-	side = io_open(o->dir, JSONL_SIDE_DIR, O_RDONLY | O_DIRECTORY, 0);
-	if (side < 0 && errno == ENOENT && !o->store->readonly) {
-		if (io_mkdir(o->dir, JSONL_SIDE_DIR, 0700) && errno != EEXIST)
-			return -1;
-		side = io_open(o->dir, JSONL_SIDE_DIR, O_RDONLY | O_DIRECTORY, 0);
-	}
+	side = open_side(o);
 	if (side < 0)
 		return -1;
 	if (!atomic_compare_exchange_strong(&o->side, &none, side)) {

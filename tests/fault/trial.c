@@ -47,9 +47,31 @@ static void open_and_set_up(player *p, const golden *g, const char *dir)
 			die("the setup fails", g->sc, i, &err);
 }
 
-static char *state_of(const player *p, const golden *g)
+/* What each session says, read with a store of its own where there can be one. */
+static char **state_of(const player *p, const golden *g)
 {
-	return store_text(g->memory ? p->store : NULL, g->memory ? NULL : p->dir, &g->who, true);
+	sheaf_store_options options = SHEAF_STORE_OPTIONS_INIT;
+	sheaf_store *own = NULL;
+	sheaf_error err;
+	char url[300];
+	char **state = calloc(PLAY_SESSIONS, sizeof(char *));
+
+	options.readonly = 1;
+	snprintf(url, sizeof(url), "jsonl:%s", p->dir);
+	int rc = g->memory ? 0 : sheaf_open(&own, url, &options, &err);
+	for (size_t i = 0; i < g->who.count; i++)
+		state[i] = rc ? strdup(sheaf_code_name(rc))
+		              : session_text(own ? own : p->store, own ? p->dir : NULL, g->who.names[i],
+		                             true);
+	sheaf_close(own);
+	return state;
+}
+
+static void state_free(char **state)
+{
+	for (size_t i = 0; i < PLAY_SESSIONS; i++)
+		free(state[i]);
+	free(state);
 }
 
 void golden_make(golden *g, const scenario *sc, bool memory)
@@ -61,7 +83,7 @@ void golden_make(golden *g, const scenario *sc, bool memory)
 
 	*g = (golden){.sc = sc, .memory = memory, .steps = steps_count(sc->steps)};
 	cast_of(&g->who, sc);
-	g->states = calloc(g->steps + 1, sizeof(char *));
+	g->states = calloc(g->steps + 1, sizeof(char **));
 	g->said = calloc(g->steps + 1, sizeof(char *));
 	scratch_dir(dir, "golden");
 	snprintf(store, sizeof(store), "%s/store", dir);
@@ -84,7 +106,7 @@ void golden_make(golden *g, const scenario *sc, bool memory)
 void golden_free(golden *g)
 {
 	for (size_t i = 0; i <= g->steps; i++) {
-		free(g->states[i]);
+		state_free(g->states[i]);
 		free(g->said[i]);
 	}
 	free(g->states);
@@ -130,16 +152,30 @@ static void show_difference(const char *is, const char *should)
 	printf("    is:        …%.160s\n    should be: …%.160s\n", is + from, should + from);
 }
 
-static void expect_state(run *r, const char *should, const char *or, const char *when)
+/* Deleted and hidden are the same to everybody but the one who deletes. */
+static bool unseen(const char *text)
+{
+	return strstr(text, ": absent\n") || strstr(text, ": hidden\n");
+}
+
+/*
+ * The store is as in `should`; or, where that is open, each session is as in
+ * `should` or as in `or`: what was under way has got somewhere.
+ */
+static void expect_state(run *r, char **should, char **or, const char *when)
 {
 	r->t->kind->pause(true);
-	char *is = state_of(&r->p, r->g);
-	if (strcmp(is, should) != 0 && (or == NULL || strcmp(is, or) != 0)) {
-		complain(r, "the store is not as it must be %s", when);
+	char **is = state_of(&r->p, r->g);
+	for (size_t i = 0; i < r->g->who.count; i++) {
+		if (strcmp(is[i], should[i]) == 0)
+			continue;
+		if (or && (strcmp(is[i], or[i]) == 0 || (unseen(is[i]) && unseen(or[i]))))
+			continue;
+		complain(r, "%s is not as it must be %s", r->g->who.names[i], when);
 		if (trials.failures < COMPLAINTS_MAX)
-			show_difference(is, or ? or : should);
+			show_difference(is[i], or ? or[i] : should[i]);
 	}
-	free(is);
+	state_free(is);
 	r->t->kind->pause(false);
 }
 
@@ -185,7 +221,7 @@ static void judge_success(run *r)
 static void judge_failure(run *r, int rc, const sheaf_error *err)
 {
 	const step *s = &r->g->sc->steps[r->at];
-	const char *before = r->g->states[r->at], *after = r->g->states[r->at + 1];
+	char **before = r->g->states[r->at], **after = r->g->states[r->at + 1];
 
 	if (rc != err->code)
 		complain(r, "returned %s, but the error says %s", sheaf_code_name(rc),
@@ -267,6 +303,22 @@ static void play(run *r)
 	r->at = (unsigned)g->steps - 1;
 }
 
+/* Of a session that was deleted nothing is left, except what its forks have: that is theirs. */
+static void judge_erased(run *r, size_t who)
+{
+	const golden *g = r->g;
+	char canary[80], where[400];
+
+	snprintf(canary, sizeof(canary), "canary-%s-", g->who.names[who]);
+	if (!strstr(g->states[g->steps][who], ": absent\n"))
+		return;
+	for (size_t i = 0; i < g->who.count; i++)
+		if (strstr(g->states[g->steps][i], canary))
+			return;
+	if (tree_holds(r->p.dir, canary, where, sizeof(where)))
+		complain(r, "%s was deleted, but %s still holds some of it", g->who.names[who], where);
+}
+
 /* The end of a trial: everything is as if nothing had failed. */
 static void judge_end(run *r)
 {
@@ -299,15 +351,8 @@ static void judge_end(run *r)
 			show_difference(list, g->list);
 	}
 	free(list);
-	for (size_t i = 0; r->t->erased && i < g->who.count; i++) {
-		char absent[80], canary[80];
-		snprintf(absent, sizeof(absent), "%s: absent\n", g->who.names[i]);
-		snprintf(canary, sizeof(canary), "canary-%s-", g->who.names[i]);
-		/* What forks have of it is theirs. */
-		if (strstr(g->states[g->steps], absent) && !strstr(g->states[g->steps], canary) &&
-		    tree_holds(r->p.dir, canary, where, sizeof(where)))
-			complain(r, "%s was deleted, but %s still holds some of it", g->who.names[i], where);
-	}
+	for (size_t i = 0; r->t->erased && i < g->who.count; i++)
+		judge_erased(r, i);
 	if (r->t->erased && !r->t->kind->litters() && tree_names(r->p.dir, "tmp-", where, sizeof(where)))
 		complain(r, "%s was left behind", where);
 }
@@ -334,6 +379,8 @@ bool trial_run(const trial *t)
 		complain(&r, "%zu blocks of memory were not freed", t->kind->live());
 	if (!r.bad || !getenv("SHEAF_TEST_KEEP"))
 		tree_remove(dir);
+	else
+		printf("    kept: %s\n", dir);
 	if (r.bad)
 		trials.failures++;
 	return !r.bad;

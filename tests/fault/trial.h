@@ -21,7 +21,7 @@ typedef struct golden {
 	bool memory;
 	cast who;
 	size_t steps;
-	char **states; /* masked; states[i] before step i, states[steps] at the end */
+	char ***states; /* masked, of each session; states[i] before step i, states[steps] at the end */
 	char **said;   /* by reading steps */
 	char *list;    /* of the whole store at the end */
 } golden;

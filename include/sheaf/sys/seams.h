@@ -66,7 +66,7 @@ typedef struct sheaf_io {
 	void (*sleep_us)(void *ctx, int64_t us);
 } sheaf_io;
 
-/** Replaces the system calls; NULL restores them. The table must outlive its use. */
+/** Replaces the system calls; NULL restores them. The table is copied, its ctx must outlive it. */
 SHEAF_API void sheaf_set_io(const sheaf_io *io);
 
 /** The system's own table, for a test that wraps it. Every slot is set. */

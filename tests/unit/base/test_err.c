@@ -197,6 +197,10 @@ static void test_common(void **state)
 	assert_null(sheaf_str_of(NULL).ptr);
 	assert_int_equal(sheaf_str_of(NULL).len, 0);
 	assert_int_equal(sheaf_str_of("abc").len, 3);
+	assert_int_equal(sheaf_str_is(sheaf_str_of("abc"), "abc"), 1);
+	assert_int_equal(sheaf_str_is(sheaf_str_of("abc"), "abcd"), 0);
+	assert_int_equal(sheaf_str_is(sheaf_str_of(NULL), ""), 0);
+	assert_int_equal(sheaf_str_is(sheaf_str_of(NULL), NULL), 1);
 	assert_non_null(sheaf_str_of("").ptr);
 	assert_string_equal(sheaf_durability_name(0), "default");
 	assert_string_equal(sheaf_durability_name(1), "none");

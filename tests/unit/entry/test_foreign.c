@@ -1,4 +1,4 @@
-/* Foreign lines: seed 001's examples, nested and flat, and what is none of them. */
+/* Foreign lines: plain session files, nested and flat, and what is none of them. */
 #include "entry_test.h"
 
 #include "entry/record.h"

@@ -344,7 +344,7 @@ static void two_processes_one_session(void **state)
 	assert_int_equal(problems(SHEAF_PROBLEM_DAMAGE) + problems(SHEAF_PROBLEM_TORN), 0);
 }
 
-/* ---- Files of seed 001 ---------------------------------------------------------------------- */
+/* ---- Plain session files ---------------------------------------------------------------------- */
 
 static const char seed_simple[] =
 	"{\"type\":\"session\",\"id\":\"sess-123\",\"version\":1,\"timestamp\":\"2024-01-01T10:00:00Z\"}\n"
