@@ -296,42 +296,65 @@ int transfer_close(transfer *t, const draft_list *more, const transfer_goal *goa
 
 /* ---- Writing ------------------------------------------------------------ */
 
-static int portion_stamp(void *ctx, const sheaf_head *head, sheaf_head *next, const sheaf_row **out,
-                         size_t *count, sheaf_error *err)
+/* Makes the portion ready to be handed out: filled, folded, and closed if it is the last. */
+static int portion_next(transfer *t, const draft_list *more, const transfer_goal *goal,
+                        sheaf_error *err)
 {
-	transfer *t = ctx;
-	bool first = portion_first(t) != 0;
-	if (first && head != NULL)
-		return err_set(err, SHEAF_EXISTS, "there is such a session already");
-	if (!first && (head == NULL || sheaf_head_revision(head) != t->rows[0].seq - 1))
-		return err_set(err, SHEAF_STALE, "somebody else wrote to the copy");
-	*out = t->rows;
-	*count = t->count;
-	return sheaf_head_copy(next, t->after, err);
+	int rc = t->fill(t, err);
+	if (rc == 0)
+		rc = fold(t, err);
+	if (rc == 0 && t->ended)
+		rc = transfer_close(t, more, goal, err);
+	return rc;
 }
 
-static int portion_write(transfer *t, sheaf_store *store, const sheaf_store_key *key,
-                         sheaf_str source, int32_t durability, sheaf_error *err)
+static int portion_drop(transfer *t, sheaf_error *err)
 {
-	bool first = portion_first(t) != 0;
-	sheaf_append_request request = {
-		.size = sizeof(request),
-		.stamp = portion_stamp,
-		.ctx = t,
-		.bytes_hint = t->bytes,
-		.create = first,
-		.durability = durability,
-		.source = first ? source : (sheaf_str){NULL, 0},
-	};
-	sheaf_append_reply reply;
-	int rc = store_append(store, key, &request, &reply, err);
-	if (rc != 0)
-		return rc;
 	arena_free(t->a);
 	t->a = arena_new();
 	t->count = t->folded = t->batch_start = 0;
 	t->bytes = 0;
 	return t->a != NULL ? 0 : err_nomem(err);
+}
+
+/* All of a session that is one portion; of a longer one the header alone. */
+static int create_stamp(void *ctx, const sheaf_head *head, sheaf_head *next, const sheaf_row **out,
+                        size_t *count, sheaf_error *err)
+{
+	transfer *t = ctx;
+	if (head != NULL)
+		return err_set(err, SHEAF_EXISTS, "there is such a session already");
+	*out = t->rows;
+	*count = t->ended ? t->count : 1;
+	if (t->ended)
+		return sheaf_head_copy(next, t->after, err);
+	sheaf_row first = t->rows[0];
+	return sheaf_head_fold(next, &first, NULL, NULL, err);
+}
+
+typedef struct stream {
+	transfer *t;
+	const draft_list *more;
+	const transfer_goal *goal;
+	size_t at;
+} stream;
+
+/* Row after row of all portions, only one of which is in memory. */
+static int stream_row(void *ctx, sheaf_row *row, sheaf_error *err)
+{
+	stream *s = ctx;
+	while (s->at == s->t->count) {
+		if (s->t->ended)
+			return 0;
+		int rc = portion_drop(s->t, err);
+		if (rc == 0)
+			rc = portion_next(s->t, s->more, s->goal, err);
+		if (rc != 0)
+			return rc;
+		s->at = 0;
+	}
+	*row = s->t->rows[s->at++];
+	return 1;
 }
 
 static void remove_half(sheaf_store *store, const sheaf_store_key *key)
@@ -340,27 +363,34 @@ static void remove_half(sheaf_store *store, const sheaf_store_key *key)
 	(void)store_remove(store, key, &request, NULL, NULL);
 }
 
+/*
+ * A copy is never seen half-way: one portion is stored as it is created, a longer
+ * one replaces, all at once, a session that has nothing but its header.
+ */
 int transfer_store(transfer *t, sheaf_store *store, const key_box *key, const draft_list *more,
                    const transfer_goal *goal, sheaf_str source, int32_t durability,
                    sheaf_error *err)
 {
-	bool created = false, closed = false;
-	int rc = 0;
-	while (rc == 0 && !closed) {
-		rc = t->fill(t, err);
-		if (rc == 0)
-			rc = fold(t, err);
-		if (rc == 0 && t->ended) {
-			rc = transfer_close(t, more, goal, err);
-			closed = true;
-		}
-		if (rc == 0 && t->count != 0) {
-			rc = portion_write(t, store, &key->store, source, durability, err);
-			created = created || rc == 0;
-		}
-	}
+	sheaf_append_request request = {
+		.size = sizeof(request),
+		.stamp = create_stamp,
+		.ctx = t,
+		.create = 1,
+		.durability = durability,
+		.source = source,
+	};
+	sheaf_append_reply reply;
+	int rc = portion_next(t, more, goal, err);
+	if (rc != 0)
+		return rc;
+	request.bytes_hint = t->bytes;
+	rc = store_append(store, &key->store, &request, &reply, err);
+	if (rc != 0 || t->ended)
+		return rc;
+	stream all = {t, more, goal, 0};
+	rc = store_replace(store, &key->store, 0, stream_row, &all, err);
 	/* STALE means that somebody has begun to use it: then it is not ours to remove. */
-	if (rc != 0 && rc != SHEAF_STALE && created)
+	if (rc != 0 && rc != SHEAF_STALE)
 		remove_half(store, &key->store);
 	return rc;
 }

@@ -656,7 +656,7 @@ static int scrub_range(int fd, const char *session, uint64_t at, uint64_t end)
 		if (io_pread_full(fd, &h, sizeof(h), (off_t)at) != (ssize_t)sizeof(h) ||
 		    h.length < sizeof(h) || h.length > end - at)
 			return -1;
-		if (h.op != ROW_PUT || h.name_length != length)
+		if (h.op != ROW_PUT || h.head_length == 0 || h.name_length != length)
 			continue;
 		if (io_pread_full(fd, name, length, (off_t)(at + sizeof(h))) != (ssize_t)length)
 			return -1;
@@ -668,20 +668,22 @@ static int scrub_range(int fd, const char *session, uint64_t at, uint64_t end)
 
 static int scrub_file(jcatalogue *c, jowner *o, const char *session, int log)
 {
-	/* What is open for appending cannot be written elsewhere. */
-	_cleanup_(io_closep) int fd = io_open(jowner_side(o), FILE_NAME, O_RDWR, 0);
 	io_stat file, same, st;
 
-	if (fd < 0 || io_stat_fd_lean(fd, &same) || io_stat_fd_lean(c->fd, &file) ||
-	    same.inode != file.inode || io_stat_fd(log, &st))
+	if (io_stat_fd(log, &st))
+		return -1;
+	/* The log is still there: known, from here on, by a row that says nothing of it. */
+	buf_reset(&c->pending);
+	row_write(&c->pending, ROW_PUT, session, &st, st.mtime_ns / 1000, NULL, 0, true);
+	flush_pending(c, o, 0, 0);
+	/* What is open for appending cannot be written elsewhere. */
+	_cleanup_(io_closep) int fd = io_open(jowner_side(o), FILE_NAME, O_RDWR, 0);
+	if (c->fd < 0 || fd < 0 || io_stat_fd_lean(fd, &same) || io_stat_fd_lean(c->fd, &file) ||
+	    same.inode != file.inode)
 		return -1;
 	if (scrub_range(fd, session, sizeof(file_head), c->file.offsets_at) ||
 	    scrub_range(fd, session, c->file.tail_at, c->read_to))
 		return -1;
-	/* The log is still there: known by a row that says nothing of it. */
-	buf_reset(&c->pending);
-	row_write(&c->pending, ROW_PUT, session, &st, st.mtime_ns / 1000, NULL, 0, true);
-	flush_pending(c, o, 0, 0);
 	return io_fdatasync(fd);
 }
 
