@@ -2,6 +2,7 @@
 #include "err.h"
 
 #include <stdarg.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -61,6 +62,9 @@ static const char *errno_text(int sys_errno)
 
 int err_sys(sheaf_error *err, int code, int sys_errno, const char *format, ...)
 {
+	/* The system without memory is out of memory like the library without. */
+	if (sys_errno == ENOMEM && code == SHEAF_STORAGE)
+		code = SHEAF_NOMEM;
 	if (err == NULL)
 		return code;
 	char text[TEXT_ROOM];

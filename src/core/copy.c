@@ -76,7 +76,7 @@ static int copying_open(copying *c, sheaf_session **out, sheaf_store *store, she
 {
 	sheaf_head *head = c->t.after;
 	c->t.after = NULL;
-	return session_make(out, store, &c->key, false, head, NULL, err);
+	return session_made(out, store, &c->key, head, err);
 }
 
 /* ---- Foreign files ------------------------------------------------------ */

@@ -249,7 +249,7 @@ static int fork_run(forking *f, sheaf_session **out, sheaf_str at, const sheaf_k
 		sheaf_head_free(after);
 		return rc;
 	}
-	return session_make(out, f->source->store, &f->key, false, after, NULL, err);
+	return session_made(out, f->source->store, &f->key, after, err);
 }
 
 int sheaf_session_fork(sheaf_session **out, sheaf_session *source, sheaf_str at,

@@ -74,6 +74,13 @@ int session_make(sheaf_session **out, sheaf_store *store, const key_box *key, bo
 	return 0;
 }
 
+int session_made(sheaf_session **out, sheaf_store *store, const key_box *key, sheaf_head *head,
+                 sheaf_error *err)
+{
+	int rc = session_make(out, store, key, false, head, NULL, err);
+	return rc != 0 ? err_unknown(err, rc) : 0;
+}
+
 void sheaf_session_close(sheaf_session *session)
 {
 	if (session == NULL)
@@ -143,7 +150,7 @@ static int create_new(sheaf_session **out, sheaf_store *store, const key_box *ke
 		return rc;
 	sheaf_head *kept = head;
 	head = NULL;
-	return session_make(out, store, key, false, kept, NULL, err);
+	return session_made(out, store, key, kept, err);
 }
 
 /*

@@ -48,6 +48,10 @@ int session_key_make(key_box *box, const sheaf_key *key, sheaf_error *err);
  */
 int session_make(sheaf_session **out, sheaf_store *store, const key_box *key, bool readonly,
                  sheaf_head *head, const sheaf_head_state *state, sheaf_error *err);
+/* The handle on a session that was just created: if it cannot be had, the session is there all the
+ * same, and the outcome unknown. */
+int session_made(sheaf_session **out, sheaf_store *store, const key_box *key, sheaf_head *head,
+                 sheaf_error *err);
 
 /* Remembers a head as seen, by copying it; an older one than the one known is passed over. */
 void session_saw(sheaf_session *s, const sheaf_head *head);

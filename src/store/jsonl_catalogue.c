@@ -676,6 +676,9 @@ static int scrub_file(jcatalogue *c, jowner *o, const char *session, int log)
 	buf_reset(&c->pending);
 	row_write(&c->pending, ROW_PUT, session, &st, st.mtime_ns / 1000, NULL, 0, true);
 	flush_pending(c, o, 0, 0);
+	/* Before the others go: a power cut between must not leave the log without any row. */
+	if (c->fd < 0 || io_fdatasync(c->fd))
+		return -1;
 	/* What is open for appending cannot be written elsewhere. */
 	_cleanup_(io_closep) int fd = io_open(jowner_side(o), FILE_NAME, O_RDWR, 0);
 	if (c->fd < 0 || fd < 0 || io_stat_fd_lean(fd, &same) || io_stat_fd_lean(c->fd, &file) ||
@@ -868,7 +871,8 @@ typedef struct listed {
 	char session[SHEAF_KEY_PART_ROOM];
 	sheaf_head *head;
 	int64_t modified_us;
-	int damaged;
+	int damaged; /* cannot be read */
+	int denied;  /* because it may not be */
 	int readonly;
 	bool fits;    /* the head and what follows belong together */
 	io_stat file;
@@ -911,8 +915,9 @@ static int head_from_log(jowner *o, listed *l, sheaf_error *err)
 	l->fits = rc == 0 && !log->leader && io_stat_fd(log->file->fd, &l->file) == 0 &&
 	          l->file.size == log->size + log->tail_bytes;
 	pthread_mutex_unlock(&log->mutex);
-	if (rc == SHEAF_DAMAGED) {
+	if (rc == SHEAF_DAMAGED || (rc == SHEAF_DENIED && err->sys_errno == EACCES)) {
 		l->damaged = 1;
+		l->denied = rc == SHEAF_DENIED;
 		return 0;
 	}
 	return rc == SHEAF_NOT_FOUND || rc == SHEAF_FORMAT || rc == SHEAF_DENIED ? 1 : rc;
@@ -1230,6 +1235,8 @@ static int if_reads(jowner *o, const jrow *row, const char *session,
 		return err_nomem(err);
 	/* Whether it is hidden or gone only its file can say. */
 	rc = head_from_log(o, &l, err);
+	if (rc == 0 && l.denied)
+		rc = err_sys(err, SHEAF_DENIED, EACCES, "cannot tell whether %s reads it", l.session);
 	for (size_t k = 0; rc == 0 && sheaf_head_link(l.head, k, &link, &base); k++)
 		reads = reads || str_is(link, session);
 	if (reads && !sheaf_head_hidden(l.head))

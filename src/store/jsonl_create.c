@@ -349,7 +349,6 @@ typedef struct traces {
 	int dir;
 	const char *session;
 	bool kept; /* in the directory of kept bytes, else in the derived one */
-	bool any;
 } traces;
 
 static bool is_trace(const traces *t, const char *name)
@@ -372,7 +371,6 @@ static int remove_trace(void *ctx, const char *name, unsigned char type)
 	(void)type;
 	if (!is_trace(t, name))
 		return 0;
-	t->any = true;
 	return io_unlink(t->dir, name) && errno != ENOENT ? -1 : 0;
 }
 
@@ -381,12 +379,13 @@ static int remove_trace(void *ctx, const char *name, unsigned char type)
 static int remove_traces(jowner *o, const char *session, const char *where, sheaf_error *err)
 {
 	_cleanup_(io_closep) int dir = io_open(o->dir, where, O_RDONLY | O_DIRECTORY, 0);
-	traces t = {dir, session, strcmp(where, JSONL_KEPT_DIR) == 0, false};
+	traces t = {dir, session, strcmp(where, JSONL_KEPT_DIR) == 0};
 
 	if (dir < 0)
 		return errno == ENOENT ? 0
 		                       : err_sys(err, SHEAF_STORAGE, errno, "cannot open a directory");
-	if (io_each_name(dir, remove_trace, &t) || (t.any && io_fsync(dir)))
+	/* Synced also if there was nothing: a temporary file's name may be gone from memory only. */
+	if (io_each_name(dir, remove_trace, &t) || io_fsync(dir))
 		return err_sys(err, SHEAF_STORAGE, errno, "cannot remove what lies beside the log");
 	return 0;
 }

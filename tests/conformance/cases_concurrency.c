@@ -2,7 +2,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "histories.h"
 #include "suite.h"
 
 #define WRITERS 8
@@ -408,6 +411,51 @@ CASE(race_of_forks_and_deletion)
 		sheaf_key key = t_key(t, t_format(t, "s%d", round));
 		OK(sheaf_store_delete(NULL, t->store, &key, NULL, &t->err));
 	}
+}
+
+/* What a child of fork() is told by every call; the first that is wrong, or 0. */
+static int ask_as_child(sheaf_store *store, sheaf_session *s, const sheaf_key *key)
+{
+	sheaf_head_view *h = NULL;
+	sheaf_records *r = NULL;
+	sheaf_list *l = NULL;
+	sheaf_session *other = NULL;
+	if (sheaf_session_head(&h, s, NULL) != SHEAF_FORKED)
+		return 1;
+	if (sheaf_session_append_text(s, "user", sheaf_str_of("x"), NULL, NULL) != SHEAF_FORKED)
+		return 2;
+	if (sheaf_session_records(&r, s, NULL, NULL) != SHEAF_FORKED)
+		return 3;
+	if (sheaf_store_list(&l, store, NULL, NULL) != SHEAF_FORKED)
+		return 4;
+	if (sheaf_session_open(&other, store, key, NULL, NULL) != SHEAF_FORKED)
+		return 5;
+	if (sheaf_store_delete(NULL, store, key, NULL, NULL) != SHEAF_FORKED)
+		return 6;
+	return 0;
+}
+
+CASE(forked_child_is_refused)
+{
+	sheaf_session *s = t_new(t, "s");
+	SAY(s, "user", "x", .id = "u1");
+	sheaf_key key = t_key(t, "s");
+	pid_t child = fork();
+	if (child == 0)
+		_exit(ask_as_child(t->store, s, &key));
+	CHECK(child > 0);
+	int status = -1;
+	CHECK(waitpid(child, &status, 0) == child);
+	CHECK(WIFEXITED(status));
+	EQ(WEXITSTATUS(status), 0);
+	SAY(s, "user", "the parent goes on", .id = "u2");
+	IDS(t_path(t, s, NULL), "u1 u2");
+}
+
+CASE(a_few_histories)
+{
+	EQ(histories_some(&t->places[0], 1000003, 20, 100), 0);
+	EQ(histories_some(&t->places[0], 2000003, 2, 600), 0); /* long ones */
 }
 
 CASE(two_handles_see_each_other)

@@ -344,6 +344,30 @@ CASE(context_too_large)
 	FAILS(TOO_LARGE, sheaf_session_context(&c, s, &o, &t->err));
 }
 
+CASE(context_default_budget)
+{
+	sheaf_session *s = t_new(t, "s");
+	char *text = t_fill(t, 'x', 13 << 20);
+	for (int i = 0; i < 5; i++) /* 65 MiB */
+		SAY(s, "user", text, .id = t_format(t, "u%d", i));
+	sheaf_context *c = NULL;
+	FAILS(TOO_LARGE, sheaf_session_context(&c, s, NULL, &t->err));
+	CHECK(t->err.hint[0] != 0);
+	sheaf_records *r = NULL;
+	FAILS(TOO_LARGE, sheaf_session_path(&r, s, S(NULL), S(NULL), 0, &t->err));
+	OK(sheaf_session_path(&r, s, S(NULL), S(NULL), 2, &t->err));
+	IDS(t_keep_records(t, r), "u3 u4");
+	sheaf_context_options o = SHEAF_CONTEXT_OPTIONS_INIT;
+	o.bytes_max = (size_t)80 << 20;
+	EQ(t_context_with(t, s, &o)->count, 5);
+	COMPACT(s, "sum", "u4");
+	EQ(t_context(t, s)->count, 2);
+	/* The check at the end reads every path whole. */
+	t_close(t, s);
+	sheaf_key key = t_key(t, "s");
+	OK(sheaf_store_delete(NULL, t->store, &key, NULL, &t->err));
+}
+
 CASE(prefix_hash_grows_with_the_path)
 {
 	sheaf_session *s = t_new(t, "s");

@@ -240,6 +240,48 @@ CASE(fork_chain_of_seventy)
 	IDS(t_path(t, t_existing(t, "f3"), NULL), "e0 e1 e2 e3");
 }
 
+CASE(fork_beyond_the_links)
+{
+	/* The copy that a fork becomes is all that a fork would have been. */
+	sheaf_session *s = t_new(t, "f0");
+	SAY(s, "user", "0", .id = "e0");
+	for (int i = 1; i <= 64; i++) {
+		s = t_fork(t, s, NULL, t_format(t, "f%d", i));
+		SAY(s, "user", "x", .id = t_format(t, "e%d", i));
+	}
+	sheaf_batch *b = t_batch(t);
+	ADD(b, "user", "1", .id = "b1");
+	ADD(b, "assistant", "2", .id = "b2");
+	ADD(b, "user", "3", .id = "b3");
+	OK(t_append_batch(t, s, b, (put){0}));
+	BRANCH(s, "side", "e3");
+	SAY(s, "user", "aside", .id = "x1", .branch = "side");
+	LABEL(s, "e5", "five");
+	LABEL(s, "b3", "three");
+	LABEL(s, "x1", "beyond");
+	OK(t_rename(t, s, "named"));
+	sheaf_session *f = t_fork(t, s, "b2", "copy");
+	for (int round = 0; round < 2; round++) {
+		LEAF(f, "b2");
+		EQ(t_head(t, f)->branch_count, 1);
+		TEXT(t_head(t, f)->info->name, "named");
+		EQ(t_path(t, f, NULL)->count, 67);
+		IDS(t_labels(t, f), "e5 b3");
+		sheaf_records *r = NULL;
+		FAILS(NOT_FOUND, sheaf_session_get(&r, f, S("x1"), &t->err));
+		f = t_restart(t, "copy");
+	}
+	SAY(f, "user", "on", .id = "n1");
+	TEXT(t_get(t, f, "n1")->parent_id, "b2");
+	sheaf_key key = t_key(t, "f64");
+	sheaf_deleted *d = NULL;
+	OK(sheaf_store_delete(&d, t->store, &key, NULL, &t->err));
+	int hidden = d->hidden; /* nothing is read from it */
+	sheaf_deleted_free(d);
+	EQ(hidden, 0);
+	EQ(t_path(t, f, NULL)->count, 68);
+}
+
 CASE(fork_of_an_empty_session)
 {
 	/* There is no entry to share anything up to; a copy is what is wanted. */

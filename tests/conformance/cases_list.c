@@ -340,6 +340,41 @@ CASE(list_follows_every_change)
 	EQ(t_list_mine(t)->items[0]->modified_us, 99000000);
 }
 
+CASE(list_pages_of_odd_keys)
+{
+	static const char *const words[] = {"a/b", "..", "%41",   "ü",
+	                                    "a b", "*",  "{tag}", "x.jsonl"};
+	for (size_t i = 0; i < 8; i++)
+		for (size_t k = 0; k < 3; k++) {
+			sheaf_key key = t_key_of(t, "", words[k], words[i]);
+			sheaf_session *s = t_open_in(t, t->store, &key, SHEAF_OPEN_NEW);
+			SAY(s, "user", "x", .time_us = 1000000); /* all at once */
+			t_close(t, s);
+		}
+	sheaf_list_options o = mine(t);
+	o.all_users = 1;
+	o.limit = 1;
+	size_t count = 0;
+	char before[256] = "";
+	while (t->info.lists_app) {
+		const sheaf_list *l = t_list(t, &o);
+		EQ(l->count, 1);
+		char user[SHEAF_KEY_PART_ROOM];
+		char session[SHEAF_KEY_PART_ROOM];
+		OK(sheaf_key_encode(user, l->items[0]->user, &t->err));
+		OK(sheaf_key_encode(session, l->items[0]->session, &t->err));
+		char now[256];
+		snprintf(now, sizeof(now), "%.100s/%.100s", user, session);
+		CHECK(strcmp(before, now) < 0); /* each once, by encoded key */
+		snprintf(before, sizeof(before), "%s", now);
+		count++;
+		o.cursor = l->cursor;
+		if (!o.cursor.ptr)
+			break;
+	}
+	EQ(count, t->info.lists_app ? 24 : 0);
+}
+
 CASE(list_odd_ids)
 {
 	static const char *const ids[] = {"a/b", "..", ".",   ".hidden",   "x.jsonl",

@@ -121,6 +121,10 @@ CASE(records_newest_then_after)
 	o.after_us = 0;
 	o.kinds = SHEAF_KINDS_ENTRIES;
 	IDS(t_records(t, s, &o), "e6 e8 e9 e10");
+	SAY(s, "user", "the clock went back", .id = "x1", .time_us = 1000000);
+	o.limit = 3;
+	o.after_us = 8000000; /* the newest three by number; older ones do not move up */
+	IDS(t_records(t, s, &o), "e9 e10");
 }
 
 CASE(records_after_a_time)

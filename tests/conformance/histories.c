@@ -106,10 +106,10 @@ static bool finish(history *h)
 	return true;
 }
 
-static bool run(history *h, uint64_t seed, unsigned ops)
+static bool run(history *h, const char *prefix, uint64_t seed, unsigned ops)
 {
-	char app[WORD];
-	snprintf(app, sizeof(app), "h%llx", (unsigned long long)seed);
+	char app[120];
+	snprintf(app, sizeof(app), "%.90sh%llx", prefix, (unsigned long long)seed);
 	h->seed = seed;
 	for (int i = 0; i < 2; i++)
 		real_begin(&h->stores[i], app);
@@ -129,25 +129,21 @@ static bool run(history *h, uint64_t seed, unsigned ops)
 	return finish(h);
 }
 
-/* One process: every jobs-th history. Returns how many failed. */
-static int work(const char *url, const histories_options *options, unsigned job)
+/* Every jobs-th history, beginning with number `job`. Returns how many failed. */
+static int work(const suite_place *place, const histories_options *options, unsigned job)
 {
 	static history h;
 	sheaf_error err = {0};
+	memset(&h, 0, sizeof(h));
 	h.trace = getenv("SHEAF_TRACE") != NULL;
 	if (real_open(&h.stores[0], "memory:", &err) != 0 ||
-	    real_open(&h.stores[1], url, &err) != 0) {
-		printf("not ok histories: %s: %s\n", url, err.message);
+	    real_open(&h.stores[1], place->url, &err) != 0) {
+		printf("not ok histories: %s: %s\n", place->url, err.message);
 		return 1;
 	}
 	int failed = 0;
 	for (uint64_t i = job; i < options->count && failed < FAILURES_MAX; i += options->jobs)
-		if (!run(&h, options->seed + i, options->ops)) {
-			failed++;
-			/* What a failed history leaves must not disturb the next. */
-			for (int k = 0; k < 2; k++)
-				real_begin(&h.stores[k], "");
-		}
+		failed += !run(&h, place->app, options->seed + i, options->ops);
 	for (int k = 0; k < 2; k++) {
 		real_close(&h.stores[k]);
 		answer_free(&h.got[k]);
@@ -157,6 +153,12 @@ static int work(const char *url, const histories_options *options, unsigned job)
 	answer_free(&h.want);
 	answer_free(&h.text);
 	return failed;
+}
+
+int histories_some(const suite_place *place, uint64_t seed, uint64_t count, unsigned ops)
+{
+	histories_options o = {.count = count, .seed = seed, .ops = ops, .jobs = 1};
+	return work(place, &o, 0);
 }
 
 int histories_run(const char *url, const histories_options *options)
@@ -175,13 +177,13 @@ int histories_run(const char *url, const histories_options *options)
 	clock_gettime(CLOCK_MONOTONIC, &from);
 	int failed = 0;
 	if (o.jobs == 1) {
-		failed = work(place.url, &o, 0) != 0;
+		failed = work(&place, &o, 0) != 0;
 	} else {
 		fflush(stdout);
 		for (unsigned i = 0; i < o.jobs; i++) {
 			pid_t child = fork();
 			if (child == 0) {
-				int bad = work(place.url, &o, i);
+				int bad = work(&place, &o, i);
 				fflush(stdout);
 				exit(bad ? 1 : 0);
 			}

@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "suite.h"
+
 typedef struct histories_options {
 	uint64_t count;
 	uint64_t seed; /* of the first; the next has seed + 1 */
@@ -13,5 +15,8 @@ typedef struct histories_options {
 
 /* Runs them and prints what differed. 0, or 1 if any did. */
 int histories_run(const char *url, const histories_options *options);
+
+/* A few of them in one place, in this process. How many failed. */
+int histories_some(const suite_place *place, uint64_t seed, uint64_t count, unsigned ops);
 
 #endif

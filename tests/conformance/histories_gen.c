@@ -174,17 +174,31 @@ static void some_append(generator *g, m_session *s, op *o)
 	}
 }
 
-static void some_repeat(generator *g, op *o)
+static void some_repeat(generator *g, const model *m, op *o)
 {
 	int handle = o->handle;
 	if (!g->past_count)
 		return;
 	*o = g->past[R(g->past_count)];
 	o->handle = handle;
-	if (o->what == OP_COMPACT || CHANCE(60))
+	if (CHANCE(25)) { /* where it may be inherited */
+		int key = R(KEYS);
+		for (int i = 0; i < 8 && m->sessions[key].base == 0; i++)
+			key = R(KEYS);
+		o->key = key;
+	}
+	if (o->what == OP_COMPACT || CHANCE(50))
 		return;
 	spec *x = &o->specs[R(o->count)];
-	switch (R(4)) {
+	switch (R(6)) {
+	case 4:
+		some_branch(g, &m->sessions[o->key], x->branch, 50);
+		break;
+	case 5:
+		x->has_parent = true;
+		x->parent = CHANCE(30) ? (name){NAME_NONE, 0, ""}
+		                       : some_name(g, &m->sessions[o->key]);
+		break;
 	case 0:
 		snprintf(x->text, WORD, "changed");
 		break;
@@ -234,6 +248,7 @@ static void some_read(generator *g, m_session *s, op *o)
 		o->own_only = CHANCE(20);
 		o->limit = 1 + generator_random(g, 20);
 		o->from_seq = CHANCE(50) ? 1 + generator_random(g, s->count + 2) : 0;
+		o->after_us = CHANCE(30) ? some_time(g) : 0;
 		if (CHANCE(40))
 			o->kinds = CHANCE(50) ? SHEAF_KINDS_ENTRIES
 			                      : SHEAF_KIND_BIT(SHEAF_KIND_LABEL) |
@@ -328,7 +343,7 @@ void generator_next(generator *g, model *m, op *o)
 	case OP_COUNT:
 		o->what = OP_APPEND;
 		some_append(g, s, o);
-		some_repeat(g, o);
+		some_repeat(g, m, o);
 		break;
 	case OP_APPEND:
 	case OP_BATCH:

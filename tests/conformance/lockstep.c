@@ -27,7 +27,7 @@ void real_begin(real *r, const char *app)
 {
 	for (int i = 0; i < KEYS; i++)
 		drop_handles(r, i);
-	snprintf(r->app, WORD, "%s", app);
+	snprintf(r->app, sizeof(r->app), "%s", app);
 }
 
 void real_close(real *r)

@@ -8,7 +8,7 @@ typedef struct real {
 	const char *url;
 	sheaf_store *store;
 	bool lasting; /* it can be closed and opened again */
-	char app[WORD];
+	char app[120];
 	sheaf_session *handles[KEYS][2];
 } real;
 

@@ -67,6 +67,7 @@ static int read_records(sheaf_session *s, const op *o, answer *a, answer *bytes,
 	q.from_seq = o->newest ? 0 : o->from_seq;
 	q.limit = o->limit;
 	q.kinds = o->kinds;
+	q.after_us = o->after_us;
 	if (o->word[0])
 		q.branch = sheaf_str_of(o->word);
 	answer_add(a, "OK");

@@ -298,6 +298,12 @@ static void answer_record(answer *a, const m_session *s, const m_record *r, bool
 		answer_add(a, "=%s", m_label(s, r->seq));
 }
 
+/* Whether it is too old for this read; what got the clock's time never is. */
+static bool is_before(const op *o, const m_record *r)
+{
+	return o->after_us && r->timed && r->time_us < o->after_us;
+}
+
 static void read_records(const m_session *s, const op *o, answer *a)
 {
 	const m_record *found[MODEL_RECORDS];
@@ -305,6 +311,8 @@ static void read_records(const m_session *s, const op *o, answer *a)
 	bool down = o->backward || o->newest;
 	for (size_t k = 0; k < s->count; k++) {
 		const m_record *r = s->records[down ? s->count - 1 - k : k];
+		if (!o->newest && is_before(o, r))
+			continue;
 		if (o->own_only && r->seq <= s->base)
 			continue;
 		if (o->from_seq && !o->newest &&
@@ -319,8 +327,12 @@ static void read_records(const m_session *s, const op *o, answer *a)
 			break;
 	}
 	answer_add(a, "OK");
-	for (size_t i = 0; i < n; i++)
-		answer_record(a, s, found[o->newest ? n - 1 - i : i], false);
+	for (size_t i = 0; i < n; i++) {
+		const m_record *r = found[o->newest ? n - 1 - i : i];
+		if (!o->newest ||
+		    !is_before(o, r)) /* the newest are chosen first, then the time picks */
+			answer_record(a, s, r, false);
+	}
 }
 
 static void read_path(m_session *s, const op *o, answer *a)

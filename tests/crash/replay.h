@@ -119,7 +119,7 @@ uint64_t random_next(uint64_t *state);
 
 /* ---- The judgement ---------------------------------------------------------------------- */
 
-/* NULL, or what is wrong: static text. `dir` is an empty directory. */
-const char *image_judge(const recording *r, unsigned step, const image *img, const char *dir);
+/* NULL, or what is wrong: static text. `acked`: how many steps were. `dir` is an empty directory. */
+const char *image_judge(const recording *r, unsigned acked, const image *img, const char *dir);
 
 #endif
