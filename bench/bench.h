@@ -23,11 +23,12 @@ void bench_report(bench *b, const char *name, double value, const char *unit, do
 /* The same where the bar is on the value itself. */
 void bench_report_value(bench *b, const char *name, double value, const char *unit, double bar);
 
-double bench_now_us(void);     /* wall clock */
-double bench_cpu_us(void);     /* this thread's CPU time */
+double bench_now_us(void);                /* wall clock */
+double bench_cpu_us(void);                /* this thread's CPU time */
 double bench_median(double *v, size_t n); /* sorts v */
 uint64_t bench_random(void);
-void bench_check(int rc, const sheaf_error *err, const char *what); /* ends the program on failure */
+void bench_check(int rc, const sheaf_error *err,
+                 const char *what);     /* ends the program on failure */
 void bench_drop_tree(const char *path); /* rm -rf */
 
 #define BENCH_TEXT 900

@@ -22,8 +22,8 @@ static size_t sample_line(const char *url, char *out, size_t room)
 	bench_check(sheaf_open(&store, url, NULL, &err), &err, "open a store");
 	bench_check(sheaf_session_open(&s, store, &key, NULL, &err), &err, "open");
 	for (int i = 0; i < 2; i++)
-		bench_check(sheaf_session_append_text(s, "user", (sheaf_str){bench_text(), BENCH_TEXT},
-		                                      NULL, &err),
+		bench_check(sheaf_session_append_text(
+				    s, "user", (sheaf_str){bench_text(), BENCH_TEXT}, NULL, &err),
 		            &err, "append");
 	bench_check(sheaf_session_records(&r, s, NULL, &err), &err, "read");
 	size_t n = r->items[1]->line.len;
@@ -71,8 +71,8 @@ static void bare_append(bare *x)
 static void our_append(sheaf_session *s)
 {
 	sheaf_error err;
-	bench_check(sheaf_session_append_text(s, "user", (sheaf_str){bench_text(), BENCH_TEXT}, NULL,
-	                                      &err),
+	bench_check(sheaf_session_append_text(s, "user", (sheaf_str){bench_text(), BENCH_TEXT},
+	                                      NULL, &err),
 	            &err, "append");
 }
 
@@ -80,7 +80,9 @@ static void our_append(sheaf_session *s)
 
 int bench_append_process(bench *b)
 {
-	enum { ROUNDS = 400 };
+	enum {
+		ROUNDS = 400
+	};
 	size_t rounds = b->quick ? 100 : ROUNDS;
 	double ours[ROUNDS], theirs[ROUNDS];
 	char url[512];
@@ -109,14 +111,16 @@ int bench_append_process(bench *b)
 	sheaf_session_close(s);
 	sheaf_close(store);
 	close(x.fd);
-	bench_report(b, "append-process", bench_median(ours, rounds), "us", bench_median(theirs, rounds),
-	             2.25, false);
+	bench_report(b, "append-process", bench_median(ours, rounds), "us",
+	             bench_median(theirs, rounds), 2.25, false);
 	return 0;
 }
 
 int bench_append_disk(bench *b)
 {
-	enum { ROUNDS = 1500 };
+	enum {
+		ROUNDS = 1500
+	};
 	size_t rounds = b->quick ? 200 : ROUNDS;
 	double *ours = malloc(2 * ROUNDS * sizeof(double)), *theirs = ours + ROUNDS;
 	char url[512];
@@ -134,7 +138,8 @@ int bench_append_disk(bench *b)
 		for (int k = 0, first = (int)(bench_random() & 1); k < 2; k++) {
 			double t = bench_now_us();
 			if ((k ^ first) == 0) {
-				if (write(x.fd, x.line, x.length) != (ssize_t)x.length || fdatasync(x.fd))
+				if (write(x.fd, x.line, x.length) != (ssize_t)x.length ||
+				    fdatasync(x.fd))
 					exit(1);
 				theirs[i] = bench_now_us() - t;
 			} else {
@@ -145,8 +150,8 @@ int bench_append_disk(bench *b)
 	sheaf_session_close(s);
 	sheaf_close(store);
 	close(x.fd);
-	bench_report(b, "append-disk", bench_median(ours, rounds), "us", bench_median(theirs, rounds),
-	             1.15, false);
+	bench_report(b, "append-disk", bench_median(ours, rounds), "us",
+	             bench_median(theirs, rounds), 1.15, false);
 	free(ours);
 	return 0;
 }
@@ -244,10 +249,13 @@ static int counting_fdatasync(void *ctx, int fd)
 
 int bench_group(bench *b)
 {
-	enum { ROUNDS = 61 };
+	enum {
+		ROUNDS = 61
+	};
 	size_t rounds = b->quick ? 7 : ROUNDS;
 	double ours[ROUNDS], theirs[ROUNDS];
-	static const sheaf_io counting = {.size = sizeof(sheaf_io), .fdatasync = counting_fdatasync};
+	static const sheaf_io counting = {.size = sizeof(sheaf_io),
+	                                  .fdatasync = counting_fdatasync};
 	char url[512];
 	sheaf_store *store;
 	sheaf_error err;
@@ -266,13 +274,13 @@ int bench_group(bench *b)
 	atomic_store(&our_syncs, 0);
 	for (size_t i = 0; i < rounds; i++)
 		for (int k = 0, first = (int)(bench_random() & 1); k < 2; k++)
-			*((k ^ first) ? &ours[i] : &theirs[i]) =
-				group_run((k ^ first) ? &our_side : &bare_side);
+			*((k ^ first) ? &ours[i] : &theirs[i]) = group_run(
+				(k ^ first) ? &our_side : &bare_side);
 	double total = (double)rounds * THREADS * 60;
 	bench_report(b, "group-64", bench_median(ours, rounds), "appends/s",
 	             bench_median(theirs, rounds), 0.75, true);
-	bench_report(b, "group-64-per-sync", total / (double)atomic_load(&our_syncs), "appends/sync",
-	             total / (double)bare_side.syncs, 0.9, true);
+	bench_report(b, "group-64-per-sync", total / (double)atomic_load(&our_syncs),
+	             "appends/sync", total / (double)bare_side.syncs, 0.9, true);
 	sheaf_session_close(our_side.session);
 	sheaf_close(store);
 	sheaf_set_io(NULL);

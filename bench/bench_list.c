@@ -35,8 +35,8 @@ static void make_sessions(const char *url, size_t count)
 		bench_check(sheaf_session_open(&s, store, &key, NULL, &err), &err, "open");
 		for (int k = 0; k < 2; k++)
 			bench_check(sheaf_session_append_text(s, k ? "assistant" : "user",
-			                                      (sheaf_str){bench_text(), BENCH_TEXT}, NULL,
-			                                      &err),
+			                                      (sheaf_str){bench_text(), BENCH_TEXT},
+			                                      NULL, &err),
 			            &err, "append");
 		sheaf_session_close(s);
 	}
@@ -62,7 +62,9 @@ static double list_once(const char *url)
 
 static void warm(bench *b, const char *name, size_t count, double bar_ms)
 {
-	enum { ROUNDS = 101 };
+	enum {
+		ROUNDS = 101
+	};
 	double ms[ROUNDS];
 	char url[512];
 
@@ -104,7 +106,9 @@ static double walk(const char *path)
 
 int bench_list_cold(bench *b)
 {
-	enum { ROUNDS = 31 };
+	enum {
+		ROUNDS = 31
+	};
 	size_t rounds = b->quick ? 11 : ROUNDS;
 	double ours[ROUNDS], theirs[ROUNDS];
 	char url[512], path[512], side[600];

@@ -45,7 +45,9 @@ static double resume(const char *url, const char *name)
 
 int bench_resume_growth(bench *b)
 {
-	enum { ROUNDS = 201 };
+	enum {
+		ROUNDS = 201
+	};
 	size_t rounds = b->quick ? 51 : ROUNDS;
 	double large[ROUNDS], small[ROUNDS];
 	char url[512];
@@ -57,9 +59,10 @@ int bench_resume_growth(bench *b)
 	sheaf_close(store);
 	for (size_t i = 0; i < rounds; i++)
 		for (int k = 0, first = (int)(bench_random() & 1); k < 2; k++)
-			*((k ^ first) ? &large[i] : &small[i]) = resume(url, (k ^ first) ? "large" : "small");
-	bench_report(b, "resume-growth", bench_median(large, rounds), "us", bench_median(small, rounds),
-	             1.1, false);
+			*((k ^ first) ? &large[i] : &small[i]) = resume(url, (k ^ first) ? "large"
+			                                                                 : "small");
+	bench_report(b, "resume-growth", bench_median(large, rounds), "us",
+	             bench_median(small, rounds), 1.1, false);
 	return 0;
 }
 
@@ -117,7 +120,9 @@ static void read_child(const char *arguments, double *a, double *b2)
 
 int bench_resume_1m(bench *b)
 {
-	enum { ROUNDS = 21 };
+	enum {
+		ROUNDS = 21
+	};
 	size_t rounds = b->quick ? 5 : ROUNDS;
 	double ms[ROUNDS], mb[ROUNDS];
 	char url[512], arguments[600];
@@ -219,7 +224,9 @@ int bench_load_child(const char *url, const char *which)
 
 int bench_load_full(bench *b)
 {
-	enum { ROUNDS = 21 };
+	enum {
+		ROUNDS = 21
+	};
 	size_t rounds = b->quick ? 5 : ROUNDS;
 	double ours[ROUNDS], theirs[ROUNDS], mb;
 	char url[512], arguments[600];
@@ -258,7 +265,9 @@ static double fork_once(sheaf_session *source)
 
 int bench_fork_growth(bench *b)
 {
-	enum { ROUNDS = 301 };
+	enum {
+		ROUNDS = 301
+	};
 	size_t rounds = b->quick ? 101 : ROUNDS;
 	double large[ROUNDS], small[ROUNDS];
 	char url[512];
@@ -274,8 +283,8 @@ int bench_fork_growth(bench *b)
 	sheaf_session_close(s);
 	sheaf_session_close(l);
 	sheaf_close(store);
-	bench_report(b, "fork-growth", bench_median(large, rounds), "us", bench_median(small, rounds),
-	             1.1, false);
+	bench_report(b, "fork-growth", bench_median(large, rounds), "us",
+	             bench_median(small, rounds), 1.1, false);
 	return 0;
 }
 
@@ -285,8 +294,8 @@ static double context_turn(sheaf_session *s)
 	sheaf_context *c;
 	sheaf_error err;
 	double t = bench_now_us();
-	bench_check(sheaf_session_append_text(s, "user", (sheaf_str){bench_text(), BENCH_TEXT}, NULL,
-	                                      &err),
+	bench_check(sheaf_session_append_text(s, "user", (sheaf_str){bench_text(), BENCH_TEXT},
+	                                      NULL, &err),
 	            &err, "append");
 	bench_check(sheaf_session_context(&c, s, NULL, &err), &err, "context");
 	t = bench_now_us() - t;
@@ -296,7 +305,9 @@ static double context_turn(sheaf_session *s)
 
 int bench_context_growth(bench *b)
 {
-	enum { ROUNDS = 401 };
+	enum {
+		ROUNDS = 401
+	};
 	size_t rounds = b->quick ? 101 : ROUNDS;
 	double large[ROUNDS], small[ROUNDS];
 	char url[512];

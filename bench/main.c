@@ -15,11 +15,16 @@ static const struct {
 	const char *name;
 	int (*run)(bench *b);
 } cases[] = {
-	{"append-process", bench_append_process}, {"append-disk", bench_append_disk},
-	{"group-64", bench_group},                {"resume-growth", bench_resume_growth},
-	{"resume-1m", bench_resume_1m},           {"load-full", bench_load_full},
-	{"fork-growth", bench_fork_growth},       {"list-10k", bench_list_10k},
-	{"list-100k", bench_list_100k},           {"list-cold", bench_list_cold},
+	{"append-process", bench_append_process},
+	{"append-disk", bench_append_disk},
+	{"group-64", bench_group},
+	{"resume-growth", bench_resume_growth},
+	{"resume-1m", bench_resume_1m},
+	{"load-full", bench_load_full},
+	{"fork-growth", bench_fork_growth},
+	{"list-10k", bench_list_10k},
+	{"list-100k", bench_list_100k},
+	{"list-cold", bench_list_cold},
 	{"context-growth", bench_context_growth},
 };
 
@@ -67,7 +72,8 @@ void bench_check(int rc, const sheaf_error *err, const char *what)
 {
 	if (rc == 0)
 		return;
-	fprintf(stderr, "sheaf-bench: %s: %s: %s\n", what, sheaf_code_name(rc), err ? err->message : "");
+	fprintf(stderr, "sheaf-bench: %s: %s: %s\n", what, sheaf_code_name(rc),
+	        err ? err->message : "");
 	exit(1);
 }
 
@@ -101,9 +107,9 @@ void bench_report_value(bench *b, const char *name, double value, const char *un
 const char *bench_text(void)
 {
 	static char text[BENCH_TEXT + 1];
-	static const char *words[] = {"read ",      "the ",    "file ",     "src/main.c ",
-	                              "then ",      "say \"x\" ", "caf\xc3\xa9 ", "error: ",
-	                              "line 42\n", "tool ",   "result ",   "ok "};
+	static const char *words[] = {
+		"read ",        "the ",    "file ",     "src/main.c ", "then ",   "say \"x\" ",
+		"caf\xc3\xa9 ", "error: ", "line 42\n", "tool ",       "result ", "ok "};
 	if (text[0])
 		return text;
 	size_t at = 0;
@@ -160,9 +166,9 @@ void bench_fill(sheaf_store *store, const char *session, uint64_t records, bool 
 		fill_batch(s, left < 500 ? (size_t)left : 500, at);
 	}
 	if (compacted) {
-		bench_check(sheaf_session_append_compaction(s, sheaf_str_of("What was said before."),
-		                                            (sheaf_str){"", 0}, 100000, NULL, NULL, NULL,
-		                                            &err),
+		bench_check(sheaf_session_append_compaction(
+				    s, sheaf_str_of("What was said before."), (sheaf_str){"", 0},
+				    100000, NULL, NULL, NULL, &err),
 		            &err, "compact");
 		fill_batch(s, 200, 0);
 	}
@@ -199,7 +205,8 @@ int main(int argc, char **argv)
 		else
 			given++;
 	}
-	snprintf(dir, sizeof(dir), "%s/sheaf-bench.%ld", b.dir ? b.dir : "/var/tmp", (long)getpid());
+	snprintf(dir, sizeof(dir), "%s/sheaf-bench.%ld", b.dir ? b.dir : "/var/tmp",
+	         (long)getpid());
 	if (mkdir(dir, 0700)) {
 		perror(dir);
 		return 1;

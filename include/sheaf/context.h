@@ -14,12 +14,13 @@
 SHEAF_BEGIN
 
 typedef struct sheaf_context_options {
-	size_t size; /* sizeof(sheaf_context_options) */
+	size_t size;      /* sizeof(sheaf_context_options) */
 	sheaf_str branch; /* empty = "main" */
 	sheaf_str leaf;   /* as of this entry (id or label); {NULL,0} = the branch's leaf;
 	                     empty = before the first entry */
 	sheaf_str agent;  /* what this agent may see; {NULL,0} = everything */
-	sheaf_str provider; /* who will read it; {NULL,0}: orphan answers become text, thinking stays */
+	sheaf_str
+		provider; /* who will read it; {NULL,0}: orphan answers become text, thinking stays */
 	sheaf_str model;
 	int32_t without_compaction; /* as if nothing had ever been compacted */
 	sheaf_str without;          /* ignore this one compaction: the next older decides */
@@ -43,7 +44,7 @@ enum {
 
 typedef struct sheaf_item {
 	int32_t kind;
-	int32_t synthetic; /* made here, from the call alone: no entry behind it */
+	int32_t synthetic;        /* made here, from the call alone: no entry behind it */
 	const sheaf_entry *entry; /* NULL if synthetic, and for a compaction's replacement messages
 	                             the compaction */
 	const sheaf_message_view *message; /* never NULL; summaries and customs as one text */
@@ -52,14 +53,17 @@ typedef struct sheaf_item {
 
 /** What was mended, or worth knowing. */
 enum {
-	SHEAF_NOTE_INTERRUPTED = 1,   /* a call without an answer: one was made up */
-	SHEAF_NOTE_LATE_ANSWER = 2,   /* an answer moved next to its call */
-	SHEAF_NOTE_ORPHAN_ANSWER = 3, /* an answer without a call became user text, or was left out */
+	SHEAF_NOTE_INTERRUPTED = 1, /* a call without an answer: one was made up */
+	SHEAF_NOTE_LATE_ANSWER = 2, /* an answer moved next to its call */
+	SHEAF_NOTE_ORPHAN_ANSWER =
+		3, /* an answer without a call became user text, or was left out */
 	SHEAF_NOTE_SECOND_ANSWER = 4, /* a call answered twice: the later answer was left out */
 	SHEAF_NOTE_EMPTY_TEXT = 5,    /* a text part of nothing was left out */
-	SHEAF_NOTE_FOREIGN_THINKING = 6, /* signed thinking of another provider or model was left out */
-	SHEAF_NOTE_FIRST_KEPT = 7,    /* a compaction's first kept entry is not on the path: all is kept */
-	SHEAF_NOTE_DAMAGE = 8         /* a record could not be read; `seq`, 0 if not even that is known */
+	SHEAF_NOTE_FOREIGN_THINKING =
+		6, /* signed thinking of another provider or model was left out */
+	SHEAF_NOTE_FIRST_KEPT =
+		7,            /* a compaction's first kept entry is not on the path: all is kept */
+	SHEAF_NOTE_DAMAGE = 8 /* a record could not be read; `seq`, 0 if not even that is known */
 };
 
 typedef struct sheaf_note {
@@ -82,7 +86,7 @@ typedef struct sheaf_context {
 	sheaf_str model;
 	sheaf_str thinking_level;
 	uint64_t prefix_hash; /* of all items: equal for equal contexts */
-	size_t bytes; /* of the records it was made from */
+	size_t bytes;         /* of the records it was made from */
 } sheaf_context;
 
 /**

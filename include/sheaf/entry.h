@@ -45,7 +45,7 @@ SHEAF_API const char *sheaf_kind_name(int32_t kind);
  */
 typedef struct sheaf_entry {
 	int32_t kind;
-	int32_t damaged;  /* unreadable: only seq is set */
+	int32_t damaged; /* unreadable: only seq is set */
 	uint64_t seq;
 	uint64_t parent_seq; /* 0 before the first entry, and for facts */
 	sheaf_str type;
@@ -57,7 +57,8 @@ typedef struct sheaf_entry {
 	sheaf_str agent;  /* who may see it; "" = everybody */
 	sheaf_str body;
 	sheaf_str line;
-	sheaf_str label;  /* the latest label on this entry where the call looked it up, else {NULL,0} */
+	sheaf_str
+		label; /* the latest label on this entry where the call looked it up, else {NULL,0} */
 	const sheaf_message_view *message; /* kind MESSAGE, where the call parses */
 	/* Payloads, where the call parses; zero for other kinds. */
 	sheaf_str text;      /* compaction and branch_summary: summary; label: its text;
@@ -66,7 +67,7 @@ typedef struct sheaf_entry {
 	                        label: target_id; leaf: entry_id */
 	sheaf_str provider;  /* model_change */
 	sheaf_str model;
-	sheaf_str data;      /* custom: data, as bytes */
+	sheaf_str data; /* custom: data, as bytes */
 	sheaf_str turn;
 	uint64_t batch_index; /* 0-based */
 	uint64_t batch_count; /* 1 for a record alone */

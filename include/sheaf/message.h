@@ -130,9 +130,9 @@ typedef struct sheaf_part {
 	int32_t synthetic; /* tool_result: made by the context for a call nobody answered */
 	sheaf_str text;    /* text, thinking, and a tool_result whose content is a string */
 	sheaf_str signature;
-	sheaf_str id;   /* tool_use */
-	sheaf_str name; /* tool_use: the tool */
-	sheaf_str input; /* tool_use: as it was given, whichever way it was kept */
+	sheaf_str id;          /* tool_use */
+	sheaf_str name;        /* tool_use: the tool */
+	sheaf_str input;       /* tool_use: as it was given, whichever way it was kept */
 	sheaf_str tool_use_id; /* tool_result */
 	sheaf_str tool_name;
 	sheaf_str source_type; /* image, document */
@@ -140,7 +140,8 @@ typedef struct sheaf_part {
 	sheaf_str data;
 	sheaf_str provider; /* opaque */
 	sheaf_str raw;
-	sheaf_str json; /* the whole part as stored; {NULL,0} for one that a context made or changed */
+	sheaf_str
+		json; /* the whole part as stored; {NULL,0} for one that a context made or changed */
 	const struct sheaf_part *const *parts; /* tool_result made of parts */
 	size_t part_count;
 } sheaf_part;

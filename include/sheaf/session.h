@@ -38,9 +38,9 @@ typedef struct sheaf_session_options {
 	sheaf_str kind; /* empty = "main" */
 	sheaf_str parent_session;
 	sheaf_str cwd;
-	sheaf_str extra;     /* a JSON object of further header members, or {NULL,0} */
-	int64_t created_us;  /* 0 = now */
-	int32_t durability;  /* of creating it; 0 = the store's */
+	sheaf_str extra;    /* a JSON object of further header members, or {NULL,0} */
+	int64_t created_us; /* 0 = now */
+	int32_t durability; /* of creating it; 0 = the store's */
 } sheaf_session_options;
 
 /* clang-format off */
@@ -85,12 +85,12 @@ typedef struct sheaf_head_view {
 	const sheaf_session_info *info;
 	size_t branch_count;
 	const sheaf_branch_info *const *branches; /* "main" first */
-	sheaf_str metadata;      /* the latest session_info metadata, a JSON object, or {NULL,0} */
+	sheaf_str metadata; /* the latest session_info metadata, a JSON object, or {NULL,0} */
 	int32_t readonly;
-	int32_t damaged;         /* some record cannot be read; writes answer DAMAGED */
-	uint64_t torn_bytes;     /* moved away since the store was opened */
-	sheaf_str torn_file;     /* where the last of them went */
-	uint64_t tail_bytes;     /* unfinished bytes at the end that were left alone */
+	int32_t damaged;     /* some record cannot be read; writes answer DAMAGED */
+	uint64_t torn_bytes; /* moved away since the store was opened */
+	sheaf_str torn_file; /* where the last of them went */
+	uint64_t tail_bytes; /* unfinished bytes at the end that were left alone */
 } sheaf_head_view;
 
 /** Reads the head. Caller frees. @return 0; SHEAF_GONE, SHEAF_STORAGE, SHEAF_NOMEM */
@@ -101,18 +101,19 @@ SHEAF_API void sheaf_head_view_free(const sheaf_head_view *head);
 
 /** What may be said about one record besides its content. Zero means the default. */
 typedef struct sheaf_entry_options {
-	size_t size;  /* sizeof(sheaf_entry_options) */
-	sheaf_str id; /* the caller's; else a new UUIDv7 */
-	sheaf_str branch; /* else "main" */
-	int32_t has_parent; /* 1: hang on parent_id instead of the branch's leaf */
-	int32_t partial;    /* a streaming piece: accepted and dropped */
+	size_t size;         /* sizeof(sheaf_entry_options) */
+	sheaf_str id;        /* the caller's; else a new UUIDv7 */
+	sheaf_str branch;    /* else "main" */
+	int32_t has_parent;  /* 1: hang on parent_id instead of the branch's leaf */
+	int32_t partial;     /* a streaming piece: accepted and dropped */
 	sheaf_str parent_id; /* with has_parent: an entry id or label; empty = a new root */
 	int64_t time_us;     /* 0 = now */
 	sheaf_str turn;
 	sheaf_str author;
 	sheaf_str agent;
 	sheaf_str invocation_id;
-	sheaf_str extra; /* a JSON object whose members are added to the record, e.g. {"metadata":{…}} */
+	sheaf_str
+		extra; /* a JSON object whose members are added to the record, e.g. {"metadata":{…}} */
 } sheaf_entry_options;
 
 /* clang-format off */
@@ -122,10 +123,10 @@ typedef struct sheaf_entry_options {
 /* clang-format on */
 
 enum {
-	SHEAF_EXPECT_DEFAULT = 0,  /* any; for turns: the leaf this handle last saw */
-	SHEAF_EXPECT_ANY = 1,      /* hang on whatever the leaf is */
-	SHEAF_EXPECT_LEAF = 2,     /* the branch still ends at `leaf` */
-	SHEAF_EXPECT_REVISION = 3  /* nothing at all was added since `revision` */
+	SHEAF_EXPECT_DEFAULT = 0, /* any; for turns: the leaf this handle last saw */
+	SHEAF_EXPECT_ANY = 1,     /* hang on whatever the leaf is */
+	SHEAF_EXPECT_LEAF = 2,    /* the branch still ends at `leaf` */
+	SHEAF_EXPECT_REVISION = 3 /* nothing at all was added since `revision` */
 };
 
 typedef struct sheaf_append_options {
@@ -143,7 +144,7 @@ typedef struct sheaf_append_options {
 
 /** What an append did. `id` is filled on failure too, for the repeat. */
 typedef struct sheaf_appended {
-	size_t size; /* sizeof(sheaf_appended), set by the caller */
+	size_t size;            /* sizeof(sheaf_appended), set by the caller */
 	char id[SHEAF_ID_ROOM]; /* of the last record */
 	uint64_t seq;           /* of the last record; 0 for a dropped partial */
 	uint64_t first_seq;
@@ -196,8 +197,8 @@ SHEAF_API int sheaf_session_append_custom(sheaf_session *session, sheaf_str cust
 /** Custom data that does reach a context, as user text. */
 SHEAF_API int sheaf_session_append_custom_text(sheaf_session *session, sheaf_str custom_type,
                                                sheaf_str content, const sheaf_entry_options *entry,
-                                               const sheaf_append_options *how,
-                                               sheaf_appended *out, sheaf_error *err);
+                                               const sheaf_append_options *how, sheaf_appended *out,
+                                               sheaf_error *err);
 
 /**
  * Records that everything before `first_kept` (an entry id or a label on the
@@ -208,8 +209,8 @@ SHEAF_API int sheaf_session_append_custom_text(sheaf_session *session, sheaf_str
 SHEAF_API int sheaf_session_append_compaction(sheaf_session *session, sheaf_str summary,
                                               sheaf_str first_kept, uint64_t tokens_before,
                                               const sheaf_entry_options *entry,
-                                              const sheaf_append_options *how,
-                                              sheaf_appended *out, sheaf_error *err);
+                                              const sheaf_append_options *how, sheaf_appended *out,
+                                              sheaf_error *err);
 
 /**
  * Any record from its type and body: a JSON object with the members after the
@@ -324,22 +325,21 @@ SHEAF_API int sheaf_session_copy(sheaf_session **out, sheaf_session *source, she
 /** One path as a new, linear session: the entries from the root to `leaf` (id or label; empty =
  * main's leaf) with their ids, and the labels on them. */
 SHEAF_API int sheaf_session_export_path(sheaf_session **out, sheaf_session *source, sheaf_str leaf,
-                                        sheaf_store *store, const sheaf_key *key,
-                                        sheaf_error *err);
+                                        sheaf_store *store, const sheaf_key *key, sheaf_error *err);
 
 /* ---- Reading ----------------------------------------------------------- */
 
 typedef struct sheaf_read_options {
-	size_t size; /* sizeof(sheaf_read_options) */
-	int32_t backward;   /* newest first */
-	int32_t newest;     /* the newest `limit` records, then in ascending order */
-	int32_t raw;        /* do not parse payloads: lines and envelopes only */
-	int32_t own_only;   /* fork: leave out what is inherited */
-	uint64_t from_seq;  /* 0 = the beginning (or, backward, the end) */
-	size_t limit;       /* 0 = 100; at most 100,000 */
-	uint64_t kinds;     /* mask of SHEAF_KIND_BIT(); 0 = all */
-	int64_t after_us;   /* timestamp at or after; 0 = any; with `newest`, applied to those */
-	sheaf_str branch;   /* only records of this branch; {NULL,0} = any */
+	size_t size;       /* sizeof(sheaf_read_options) */
+	int32_t backward;  /* newest first */
+	int32_t newest;    /* the newest `limit` records, then in ascending order */
+	int32_t raw;       /* do not parse payloads: lines and envelopes only */
+	int32_t own_only;  /* fork: leave out what is inherited */
+	uint64_t from_seq; /* 0 = the beginning (or, backward, the end) */
+	size_t limit;      /* 0 = 100; at most 100,000 */
+	uint64_t kinds;    /* mask of SHEAF_KIND_BIT(); 0 = all */
+	int64_t after_us;  /* timestamp at or after; 0 = any; with `newest`, applied to those */
+	sheaf_str branch;  /* only records of this branch; {NULL,0} = any */
 } sheaf_read_options;
 
 /* clang-format off */
@@ -372,8 +372,8 @@ SHEAF_API int sheaf_session_labels(sheaf_records **out, sheaf_session *session, 
 
 /** A node of the whole tree. */
 typedef struct sheaf_node {
-	const sheaf_entry *entry; /* with its label */
-	const struct sheaf_node *parent; /* NULL for a root */
+	const sheaf_entry *entry;                 /* with its label */
+	const struct sheaf_node *parent;          /* NULL for a root */
 	const struct sheaf_node *const *children; /* oldest first */
 	size_t child_count;
 	int32_t on_path; /* on the path of main's leaf */

@@ -64,8 +64,8 @@ typedef struct sheaf_session_info {
 	sheaf_str app;
 	sheaf_str user;
 	sheaf_str session;
-	sheaf_str name;    /* "" until named */
-	sheaf_str kind;    /* "main", "subagent", … */
+	sheaf_str name; /* "" until named */
+	sheaf_str kind; /* "main", "subagent", … */
 	sheaf_str parent_session;
 	sheaf_str cwd;
 	sheaf_str preview; /* the beginning of the first user text */
@@ -80,19 +80,19 @@ typedef struct sheaf_session_info {
 	int32_t readonly; /* a foreign or newer file */
 	int32_t damaged;  /* cannot be read as it is; see sheaf_store_check() */
 	int32_t reserved0;
-	uint64_t base;       /* fork: how many records are inherited */
-	sheaf_str source;    /* fork: the session it was made from */
+	uint64_t base;    /* fork: how many records are inherited */
+	sheaf_str source; /* fork: the session it was made from */
 } sheaf_session_info;
 
 typedef struct sheaf_list_options {
 	size_t size; /* sizeof(sheaf_list_options) */
 	sheaf_str app;
 	sheaf_str user;
-	int32_t all_users;   /* every user of `app`; `user` is ignored */
-	int32_t all_apps;    /* everything in the store */
-	sheaf_str name;      /* exact */
-	sheaf_str cwd;       /* exact */
-	sheaf_str kind;      /* exact */
+	int32_t all_users; /* every user of `app`; `user` is ignored */
+	int32_t all_apps;  /* everything in the store */
+	sheaf_str name;    /* exact */
+	sheaf_str cwd;     /* exact */
+	sheaf_str kind;    /* exact */
 	sheaf_str parent_session;
 	int64_t after_us;  /* modified at or after; 0 = any */
 	int64_t before_us; /* modified before; 0 = any */
@@ -154,7 +154,7 @@ SHEAF_API void sheaf_deleted_free(sheaf_deleted *deleted);
 
 /** What a problem is. */
 enum {
-	SHEAF_PROBLEM_TORN = 1,    /* bytes after the last complete batch; a writer moves them away */
+	SHEAF_PROBLEM_TORN = 1, /* bytes after the last complete batch; a writer moves them away */
 	SHEAF_PROBLEM_DAMAGE = 2,  /* a record that cannot be read; `repair` is explicit */
 	SHEAF_PROBLEM_FOREIGN = 3, /* a file that is not ours; left alone */
 	SHEAF_PROBLEM_KEPT = 4,    /* a copy of torn or repaired bytes is lying beside the log */

@@ -12,12 +12,13 @@
 
 typedef struct arena arena;
 
-arena *arena_new(void);                      /* NULL when out of memory */
-void arena_free(arena *a);                   /* NULL is fine */
-void arena_freep(arena **a);                 /* for _cleanup_ */
-void *arena_alloc(arena *a, size_t bytes);   /* 16-byte aligned, not zeroed; NULL when out of memory */
-void *arena_zalloc(arena *a, size_t bytes);  /* zeroed */
-size_t arena_bytes(const arena *a);          /* what was handed out */
+arena *arena_new(void);      /* NULL when out of memory */
+void arena_free(arena *a);   /* NULL is fine */
+void arena_freep(arena **a); /* for _cleanup_ */
+void *arena_alloc(arena *a,
+                  size_t bytes); /* 16-byte aligned, not zeroed; NULL when out of memory */
+void *arena_zalloc(arena *a, size_t bytes); /* zeroed */
+size_t arena_bytes(const arena *a);         /* what was handed out */
 
 /* A copy with a NUL added. A NULL ptr in gives {NULL, 0}; `*ok` becomes 0 on failure. */
 sheaf_str arena_dup(arena *a, sheaf_str s, int *ok);

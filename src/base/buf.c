@@ -152,8 +152,8 @@ void buf_nul(buf *b)
 static char *escape_one(char *out, char c)
 {
 	static const char hex[] = "0123456789abcdef";
-	static const char shorts[32] = {['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f',
-	                                ['\r'] = 'r'};
+	static const char shorts[32] = {
+		['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r'};
 	unsigned char byte = (unsigned char)c;
 	*out++ = '\\';
 	if (byte >= 0x20) {

@@ -7,10 +7,10 @@
 #define SECOND_US INT64_C(1000000)
 #define DAY_S INT64_C(86400)
 #define DAY_US (DAY_S * SECOND_US)
-#define YEAR_0_US (INT64_C(-719528) * DAY_US)             /* 0000-01-01T00:00:00.000000Z */
-#define YEAR_9999_US (INT64_C(2932897) * DAY_US - 1)      /* 9999-12-31T23:59:59.999999Z */
-#define DAYS_TO_1970 719468                               /* from 0000-03-01 */
-#define ERA_DAYS 146097                                   /* 400 years */
+#define YEAR_0_US (INT64_C(-719528) * DAY_US)        /* 0000-01-01T00:00:00.000000Z */
+#define YEAR_9999_US (INT64_C(2932897) * DAY_US - 1) /* 9999-12-31T23:59:59.999999Z */
+#define DAYS_TO_1970 719468                          /* from 0000-03-01 */
+#define ERA_DAYS 146097                              /* 400 years */
 
 static char *put2(char *out, unsigned value)
 {
@@ -25,10 +25,10 @@ static char *put_date(char *out, int64_t days)
 	/* One era up, so that nothing is negative. */
 	unsigned shifted = (unsigned)(days + DAYS_TO_1970 + ERA_DAYS);
 	unsigned era = shifted / ERA_DAYS, day_of_era = shifted % ERA_DAYS;
-	unsigned year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36524 -
-	                        day_of_era / 146096) / 365;
-	unsigned day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 -
-	                                     year_of_era / 100);
+	unsigned year_of_era =
+		(day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
+	unsigned day_of_year = day_of_era -
+	                       (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
 	unsigned from_march = (5 * day_of_year + 2) / 153;
 	unsigned day = day_of_year - (153 * from_march + 2) / 5 + 1;
 	unsigned month = from_march < 10 ? from_march + 3 : from_march - 9;

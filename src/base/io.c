@@ -31,7 +31,9 @@ static int open_by_steps(int dir, const char *path, int flags, mode_t mode)
 	for (;;) {
 		size_t len = strcspn(path, "/");
 		if (len == 0 || len > NAME_MAX || (len == 2 && memcmp(path, "..", 2) == 0)) {
-			errno = len > NAME_MAX ? ENAMETOOLONG : len == 0 && *path == 0 ? ENOENT : EXDEV;
+			errno = len > NAME_MAX           ? ENAMETOOLONG
+			        : len == 0 && *path == 0 ? ENOENT
+			                                 : EXDEV;
 			fd = -1;
 			break;
 		}
@@ -203,9 +205,10 @@ static void sys_sleep_us(UNUSED void *ctx, int64_t us)
 /* The table in use. */
 
 #define SLOTS(X)                                                                                   \
-	X(open_beneath) X(open_root) X(close) X(pread) X(write) X(pwrite) X(fdatasync) X(fsync)    \
-	X(ftruncate) X(fchmod) X(mkdir) X(link) X(rename) X(unlink) X(statx) X(lock) X(getdents)   \
-	X(statfs_type) X(random) X(realtime_us) X(monotonic_us) X(sleep_us)
+	X(open_beneath)                                                                            \
+	X(open_root) X(close) X(pread) X(write) X(pwrite) X(fdatasync) X(fsync) X(ftruncate)       \
+		X(fchmod) X(mkdir) X(link) X(rename) X(unlink) X(statx) X(lock) X(getdents)        \
+			X(statfs_type) X(random) X(realtime_us) X(monotonic_us) X(sleep_us)
 
 #define SLOT_SYSTEM(slot) .slot = sys_##slot,
 static const sheaf_io system_io = {.size = sizeof(sheaf_io), .ctx = NULL, SLOTS(SLOT_SYSTEM)};
@@ -378,10 +381,8 @@ static int stat_any(int dir, const char *path, int flags, unsigned mask, io_stat
 	while (rc == -1 && errno == EINTR && ++tries < EINTR_TRIES);
 	if (rc != 0)
 		return -1;
-	*out = (io_stat){.size = x.stx_size,
-	                 .inode = x.stx_ino,
-	                 .links = x.stx_nlink,
-	                 .mode = x.stx_mode};
+	*out = (io_stat){
+		.size = x.stx_size, .inode = x.stx_ino, .links = x.stx_nlink, .mode = x.stx_mode};
 	if ((mask & STATX_MTIME) != 0)
 		out->mtime_ns = x.stx_mtime.tv_sec * INT64_C(1000000000) + x.stx_mtime.tv_nsec;
 	return 0;

@@ -17,7 +17,7 @@
 int io_open(int dir, const char *path, int flags, mode_t mode); /* beneath dir, no symlinks */
 int io_open_root(const char *path, int flags, mode_t mode);
 int io_close(int fd);
-void io_closep(int *fd); /* for _cleanup_; -1 is fine */
+void io_closep(int *fd);                                   /* for _cleanup_; -1 is fine */
 ssize_t io_pread(int fd, void *buf, size_t len, off_t at); /* one call */
 ssize_t io_write(int fd, const void *buf, size_t len);     /* one call, may be short */
 int io_fdatasync(int fd);

@@ -24,17 +24,25 @@ void json_free(json_doc *doc);
 void json_freep(json_doc **doc);
 const json_val *json_root(const json_doc *doc);
 
-typedef enum json_type { JSON_NONE, JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT } json_type;
+typedef enum json_type {
+	JSON_NONE,
+	JSON_NULL,
+	JSON_BOOL,
+	JSON_NUMBER,
+	JSON_STRING,
+	JSON_ARRAY,
+	JSON_OBJECT
+} json_type;
 
 /* All of these take NULL as "absent" and answer NONE, NULL, false or 0. */
 json_type json_type_of(const json_val *v);
 const json_val *json_get(const json_val *object, const char *name); /* first member of that name */
-sheaf_str json_string(const json_val *v);  /* unescaped, NUL-terminated; {NULL,0} if no string */
-sheaf_str json_number(const json_val *v);  /* its text; {NULL,0} if no number */
+sheaf_str json_string(const json_val *v); /* unescaped, NUL-terminated; {NULL,0} if no string */
+sheaf_str json_number(const json_val *v); /* its text; {NULL,0} if no number */
 bool json_u64(const json_val *v, uint64_t *out); /* false unless a whole number 0..2^64-1 */
-bool json_bool(const json_val *v);         /* true only for true */
+bool json_bool(const json_val *v);               /* true only for true */
 bool json_is_bool(const json_val *v);
-size_t json_count(const json_val *v);      /* elements or members */
+size_t json_count(const json_val *v); /* elements or members */
 
 /* Iteration. it.key is NULL in arrays.  for (json_iter it = json_each(v); json_next(&it);) … */
 typedef struct json_iter {

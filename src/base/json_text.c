@@ -92,7 +92,8 @@ static size_t unescape_step(char out[4], const char **p, const char *end)
 		return put_utf8(out, unit);
 	}
 	const char *known = at[0] == '\\' && end - at >= 2 && at[1] != '\0'
-	                            ? memchr(from, at[1], sizeof(from) - 1) : NULL;
+	                            ? memchr(from, at[1], sizeof(from) - 1)
+	                            : NULL;
 	out[0] = known != NULL ? to[known - from] : at[0];
 	*p += known != NULL ? 2 : 1;
 	return 1;
@@ -255,8 +256,17 @@ static int check_scalar(check *c)
 		return check_word(c, "false");
 	case 'n':
 		return check_word(c, "null");
-	case '-': case '0': case '1': case '2': case '3': case '4':
-	case '5': case '6': case '7': case '8': case '9':
+	case '-':
+	case '0':
+	case '1':
+	case '2':
+	case '3':
+	case '4':
+	case '5':
+	case '6':
+	case '7':
+	case '8':
+	case '9':
 		return check_number(c);
 	default:
 		return fail_here(c);
@@ -375,7 +385,8 @@ static int close_container(check *c)
 		return 0;
 	size_t first = c->first_key[c->depth];
 	int rc = c->key_count - first > 1
-	                 ? check_duplicates(c, c->keys + first, c->key_count - first) : 0;
+	                 ? check_duplicates(c, c->keys + first, c->key_count - first)
+	                 : 0;
 	c->key_count = first;
 	return rc;
 }
@@ -428,7 +439,8 @@ static json_type type_by_first(char first)
 		return JSON_ARRAY;
 	case '"':
 		return JSON_STRING;
-	case 't': case 'f':
+	case 't':
+	case 'f':
 		return JSON_BOOL;
 	case 'n':
 		return JSON_NULL;
@@ -439,7 +451,7 @@ static json_type type_by_first(char first)
 
 static const char *type_word(json_type type)
 {
-	static const char *const words[] = {"a value", "null", "true or false", "a number",
+	static const char *const words[] = {"a value",  "null",     "true or false", "a number",
 	                                    "a string", "an array", "an object"};
 	return words[type];
 }

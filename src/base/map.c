@@ -65,7 +65,7 @@ static map_slot *find(const map *m, sheaf_str key, uint64_t hash)
 
 static void put_new(map_slot *slots, size_t room, map_slot new)
 {
-	size_t mask = room - 1, i = (size_t)new.hash & mask;
+	size_t mask = room - 1, i = (size_t) new.hash &mask;
 	while (slots[i].hash != 0)
 		i = (i + 1) & mask;
 	slots[i] = new;

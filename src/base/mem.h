@@ -4,10 +4,10 @@
 
 #include <stddef.h>
 
-void *mem_alloc(size_t bytes);             /* NULL when out of memory; 0 bytes gives a pointer */
-void *mem_zalloc(size_t bytes);            /* zeroed */
-void *mem_resize(void *ptr, size_t bytes); /* ptr may be NULL; on failure ptr stays valid */
-void mem_free(void *ptr);                  /* NULL is fine */
+void *mem_alloc(size_t bytes);              /* NULL when out of memory; 0 bytes gives a pointer */
+void *mem_zalloc(size_t bytes);             /* zeroed */
+void *mem_resize(void *ptr, size_t bytes);  /* ptr may be NULL; on failure ptr stays valid */
+void mem_free(void *ptr);                   /* NULL is fine */
 char *mem_dup(const void *ptr, size_t len); /* copy with a NUL added */
 
 /*

@@ -123,6 +123,6 @@ bool uuid7_is(sheaf_str s)
 			return false;
 	}
 	char variant = s.ptr[19];
-	return s.ptr[14] == '7' && (variant == '8' || variant == '9' || variant == 'a' ||
-	                            variant == 'b');
+	return s.ptr[14] == '7' &&
+	       (variant == '8' || variant == '9' || variant == 'a' || variant == 'b');
 }

@@ -9,6 +9,7 @@
 #define UUID_TEXT 36
 
 int uuid7_new(char out[UUID_TEXT + 1], sheaf_error *err);
-bool uuid7_is(sheaf_str s); /* spelled as uuid7_new() spells them: lower case, version 7, variant 2 */
+bool uuid7_is(
+	sheaf_str s); /* spelled as uuid7_new() spells them: lower case, version 7, variant 2 */
 
 #endif

@@ -85,7 +85,7 @@ typedef struct append {
 	sheaf_str leaf;
 	scratch *scratch;
 	uint64_t first_seq;
-	bool refused; /* the stamp said no: its code is about the request */
+	bool refused;                  /* the stamp said no: its code is about the request */
 	const sheaf_head *resolved_on; /* the head that given parents and targets were found in */
 } append;
 

@@ -215,7 +215,8 @@ static bool may_have_usage(sheaf_str body)
 	const char *end = body.ptr + body.len;
 	/* From quote to quote: there are few, and memchr is the fastest search there is. */
 	for (const char *at = body.ptr; (at = memchr(at, '"', (size_t)(end - at))) != NULL; at++)
-		if ((size_t)(end - at) >= sizeof(word) - 1 && memcmp(at, word, sizeof(word) - 1) == 0)
+		if ((size_t)(end - at) >= sizeof(word) - 1 &&
+		    memcmp(at, word, sizeof(word) - 1) == 0)
 			return true;
 	for (const char *at = body.ptr;
 	     at + 1 < end && (at = memchr(at, '\\', (size_t)(end - at - 1))) != NULL; at += 2)

@@ -13,10 +13,10 @@ typedef struct header_link {
 
 /* Strings are views or in the arena it was read into. */
 typedef struct header {
-	bool ours;       /* "format":"sheaf" */
+	bool ours; /* "format":"sheaf" */
 	bool hidden;
 	uint64_t version;
-	sheaf_str id;    /* the session id, plain */
+	sheaf_str id; /* the session id, plain */
 	sheaf_str app;
 	sheaf_str user;
 	sheaf_str timestamp;
@@ -26,8 +26,8 @@ typedef struct header {
 	sheaf_str cwd;
 	sheaf_str extra; /* members we do not know, with their commas between them, no braces */
 	/* fork */
-	sheaf_str source;   /* encoded; ptr NULL: no fork */
-	sheaf_str at;       /* the leaf at the start */
+	sheaf_str source; /* encoded; ptr NULL: no fork */
+	sheaf_str at;     /* the leaf at the start */
 	uint64_t at_seq;
 	uint64_t base;      /* links[0].base */
 	uint64_t label_seq; /* the newest inherited label */

@@ -9,7 +9,9 @@
  *   jsonl_append.c     group commit
  *   jsonl_create.c     new logs, replaced logs, removed logs
  *   jsonl_index.c      the sidecar: where records lie, which ids there are
- *   jsonl_catalogue.c  the listing of an owner
+ *   jsonl_catalogue.c  what lists are made from
+ *   jsonl_list.c       lists
+ *   jsonl_readers.c    the forks that read a session
  *   jsonl_check.c      check and repair
  *
  * On disk, beneath the store's directory:
@@ -39,7 +41,7 @@
 #include "store/store.h"
 
 #define JSONL_NAME_ROOM 240
-#define JSONL_TMP_ROOM 256 /* "tmp-", a UUID, a dot, a session */
+#define JSONL_TMP_ROOM 256                      /* "tmp-", a UUID, a dot, a session */
 #define JSONL_UNSYNCED_MAX ((uint64_t)16 << 20) /* a writer never leaves more than this unsynced */
 #define JSONL_GROUP_BYTES ((size_t)16 << 20)    /* one write() of waiting batches */
 #define JSONL_TEAR_WINDOW ((uint64_t)80 << 20)  /* unsynced bytes and one batch */
@@ -64,7 +66,9 @@ typedef struct jslot {
 	uint16_t check; /* over the other 30 bytes, in the sidecar */
 } jslot;
 
-enum { JSLOT_DAMAGED = 1 };
+enum {
+	JSLOT_DAMAGED = 1
+};
 
 /* ---- Sidecar ------------------------------------------------------------ */
 
@@ -76,13 +80,13 @@ typedef struct jindex_run {
 } jindex_run;
 
 typedef struct jindex {
-	int fd;  /* header and slots; -1: there is none */
+	int fd;     /* header and slots; -1: there is none */
 	int run_fd; /* sorted id hashes, and heads */
 	uint64_t generation;
-	uint64_t inode;    /* of the log it describes */
+	uint64_t inode; /* of the log it describes */
 	uint64_t base;
-	uint64_t covered;  /* records */
-	uint64_t log_size; /* bytes of the log these take */
+	uint64_t covered;   /* records */
+	uint64_t log_size;  /* bytes of the log these take */
 	uint32_t first_crc; /* of the header line */
 	uint32_t last_crc;  /* of the last covered line */
 	uint64_t head_offset;
@@ -137,12 +141,15 @@ typedef struct jlines {
 typedef struct jline {
 	sheaf_str text; /* without the line break; ptr NULL: longer than a record may be */
 	uint64_t offset;
-	uint64_t length;  /* without the line break */
+	uint64_t length; /* without the line break */
 	bool terminated;
 } jline;
 
-#define JLINES_INIT(file, from, to) \
-	{.fd = (file), .next = (from), .end = (to), .data = BUF_INIT(SHEAF_RECORD_BYTES_MAX + (1u << 20))}
+#define JLINES_INIT(file, from, to)                                                                \
+	{                                                                                          \
+		.fd = (file), .next = (from), .end = (to),                                         \
+		.data = BUF_INIT(SHEAF_RECORD_BYTES_MAX + (1u << 20))                              \
+	}
 /* 1 with a line (valid until the next call), 0 at the end, -1 with errno; ENOMEM too. */
 int jlines_next(jlines *r, jline *out);
 void jlines_free(jlines *r); /* for _cleanup_ */
@@ -158,7 +165,7 @@ typedef struct jowner {
 	int old_sides[8]; /* of directories that somebody removed; under the store's mutex */
 	unsigned old_side_count;
 	_Atomic bool anchored; /* the directories above are known to be on the disk */
-	unsigned refs; /* under the store's mutex */
+	unsigned refs;         /* under the store's mutex */
 	jcatalogue *catalogue;
 } jowner;
 
@@ -178,7 +185,7 @@ typedef struct jlog {
 	jowner *owner;
 	char session[SHEAF_KEY_PART_ROOM];
 	char file_name[JSONL_NAME_ROOM]; /* SESSION.jsonl */
-	unsigned refs;              /* these under the store's mutex */
+	unsigned refs;                   /* these under the store's mutex */
 	struct jlog *newer, *older;
 	char cache_key[3 * SHEAF_KEY_PART_ROOM]; /* "owner/session" */
 
@@ -188,25 +195,25 @@ typedef struct jlog {
 	pthread_cond_t led;    /* leadership was given up */
 	size_t idle_waiters;   /* waiting for `led` */
 
-	jfile *file; /* NULL until loaded */
-	bool held;   /* we have its OFD lock */
+	jfile *file;      /* NULL until loaded */
+	bool held;        /* we have its OFD lock */
 	bool unconfirmed; /* what lies before `size` was last read without the lock */
-	bool can_write; /* it was opened for writing */
+	bool can_write;   /* it was opened for writing */
 	bool foreign;
 	bool readonly; /* foreign, newer version, or no permission */
 	bool damaged;
-	bool hands_off; /* the index was wrong once: read without it */
-	bool suspect;   /* following: the index turned out to be wrong */
+	bool hands_off;  /* the index was wrong once: read without it */
+	bool suspect;    /* following: the index turned out to be wrong */
 	int find_failed; /* following: why a parent could not be looked up, or 0 */
 	int find_errno;
 	uint64_t lost; /* damaged: the last seq that cannot be read, for children of the lost */
 	uint64_t inode;
-	uint64_t poisoned;    /* the inode whose sync failed, for when sealing it fails too */
-	uint64_t size;        /* bytes up to the end of the last complete batch that was acknowledged */
-	uint64_t tail_bytes;  /* bytes after that which were no records when last looked at */
-	uint64_t file_seen;   /* file size when last looked at */
-	uint64_t synced;      /* bytes known to be on the disk */
-	bool needs_newline;   /* the last record has no line break yet */
+	uint64_t poisoned; /* the inode whose sync failed, for when sealing it fails too */
+	uint64_t size; /* bytes up to the end of the last complete batch that was acknowledged */
+	uint64_t tail_bytes; /* bytes after that which were no records when last looked at */
+	uint64_t file_seen;  /* file size when last looked at */
+	uint64_t synced;     /* bytes known to be on the disk */
+	bool needs_newline;  /* the last record has no line break yet */
 	uint64_t header_length;
 	uint32_t header_crc;
 	uint32_t last_crc;
@@ -216,8 +223,8 @@ typedef struct jlog {
 	uint64_t torn_bytes;
 	char torn_file[256];
 
-	jindex index;   /* records base+1 … base+index.covered */
-	jslot *tail;    /* the ones after that */
+	jindex index; /* records base+1 … base+index.covered */
+	jslot *tail;  /* the ones after that */
 	size_t tail_count;
 	size_t tail_room;
 	uint32_t *table; /* open addressing: hash of id → position in tail + 1 */
@@ -226,8 +233,8 @@ typedef struct jlog {
 	uint64_t last_id_seq;
 	char last_id_room[SHEAF_ID_ROOM];
 
-	buf out;         /* the leader's */
-	json_doc *doc;   /* scratch */
+	buf out;       /* the leader's */
+	json_doc *doc; /* scratch */
 } jlog;
 
 struct jstore {
@@ -250,23 +257,25 @@ int jowner_get(jstore *js, const sheaf_store_key *key, bool create, jowner **out
 int jowner_open(jstore *js, sheaf_str app, sheaf_str user, bool create, jowner **out,
                 sheaf_error *err);
 void jowner_put(jowner *o);
-int jowner_side(jowner *o); /* the .sheaf directory, made if need be; -1 if it cannot be had */
+int jowner_side(jowner *o);      /* the .sheaf directory, made if need be; -1 if it cannot be had */
 int jowner_side_anew(jowner *o); /* the same, after somebody removed it */
 /* Syncs the directories above, once: one may have been made by a process that died before it could
  * sync what holds it, and then a session in it would go with it. */
 int jowner_anchor(jowner *o, sheaf_error *err);
 int jlog_get(jstore *js, const sheaf_store_key *key, jlog **out, sheaf_error *err);
 int jlog_get_named(jowner *o, const char *session, jlog **out, sheaf_error *err);
-jlog *jlog_private(jowner *o, const char *session); /* not in the cache, reads without the sidecar */
+jlog *jlog_private(jowner *o,
+                   const char *session); /* not in the cache, reads without the sidecar */
 void jlog_free(jlog *log);
 void jlog_put(jlog *log);
 void jlog_putp(jlog **log);
 void jowner_putp(jowner **o);
 
 /* jsonl_log.c: `log->mutex` is held by the caller of every one of these */
-int jlog_load(jlog *log, sheaf_error *err);    /* opens the file if it is not */
-void jlog_unload(jlog *log);                   /* forgets everything; the next use loads again */
-int jlog_refresh(jlog *log, sheaf_error *err); /* notices what others did; SHEAF_NOT_FOUND if gone */
+int jlog_load(jlog *log, sheaf_error *err); /* opens the file if it is not */
+void jlog_unload(jlog *log);                /* forgets everything; the next use loads again */
+int jlog_refresh(jlog *log,
+                 sheaf_error *err); /* notices what others did; SHEAF_NOT_FOUND if gone */
 /* Reads what was appended since; `locked`: we hold the OFD lock, so a bad tail is final. */
 int jlog_follow(jlog *log, bool locked, sheaf_error *err);
 uint64_t jlog_count(const jlog *log); /* own records */
@@ -279,7 +288,7 @@ int jlog_find_once(jlog *log, sheaf_str id, uint64_t *seq, sheaf_error *err);
 int jlog_reread(jlog *log, sheaf_error *err);
 int jlog_push(jlog *log, const jslot *slot, sheaf_error *err);
 void jlog_drop_from(jlog *log, size_t tail_count); /* forgets the newest */
-void jlog_cover(jlog *log, bool force); /* brings the sidecar up to date if it is time */
+void jlog_cover(jlog *log, bool force);            /* brings the sidecar up to date if it is time */
 int jlog_scan(jlog *log, const sheaf_scan *scan, sheaf_row_fn fn, void *ctx, sheaf_error *err);
 int jlog_header_line(jlog *log, buf *out, sheaf_error *err); /* without the line break */
 uint32_t jline_crc(sheaf_str line); /* the eight digits at its end, as a number */
@@ -304,14 +313,18 @@ int jlog_sync(jlog *log, uint64_t upto);
 bool jlog_sealed(const io_stat *st);
 
 /* jsonl_tail.c */
-typedef enum jtail_kind { JTAIL_TEAR, JTAIL_DAMAGE, JTAIL_FAILED } jtail_kind;
+typedef enum jtail_kind {
+	JTAIL_TEAR,
+	JTAIL_DAMAGE,
+	JTAIL_FAILED
+} jtail_kind;
 /* What the bad line at `bad` is: reads from there to `end`. */
 jtail_kind jtail_classify(int fd, uint64_t bad, uint64_t end);
 /* Moves [from, end) to a kept file and cuts the log there. OFD lock held. */
 int jtail_move(jlog *log, uint64_t from, uint64_t end, sheaf_error *err);
 /* Copies [from, end) of fd into .kept/SESSION.WHAT-TIME; the name comes back. */
-int jtail_keep(jowner *o, const char *session, const char *what, int fd, uint64_t from, uint64_t end,
-               char name[256], sheaf_error *err);
+int jtail_keep(jowner *o, const char *session, const char *what, int fd, uint64_t from,
+               uint64_t end, char name[256], sheaf_error *err);
 
 /* jsonl_append.c */
 int jsonl_append(void *backend, const sheaf_store_key *key, const sheaf_append_request *request,
@@ -344,7 +357,7 @@ int jlog_rewrite(jlog *log, sheaf_error *err);
 jcatalogue *jcatalogue_new(void);
 void jcatalogue_free(jcatalogue *c);
 /* Told of every change that a list shows. Failures are silent: the catalogue is derived. */
-void jcatalogue_touch(jlog *log);                      /* appended to; log->mutex held or led */
+void jcatalogue_touch(jlog *log); /* appended to; log->mutex held or led */
 void jcatalogue_put(jowner *o, const char *session, int fd, const sheaf_head *head);
 void jcatalogue_drop(jowner *o, const char *session);
 /* Takes what the catalogue says of a session out of its file, for good: the session is to go. `fd`

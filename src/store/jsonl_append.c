@@ -278,7 +278,8 @@ static int commit(group *g, sheaf_error *err)
 
 	ssize_t n = io_write(log->file->fd, log->out.ptr, log->out.len);
 	if (n != (ssize_t)log->out.len) {
-		int rc = err_sys(err, SHEAF_STORAGE, n < 0 ? errno : ENOSPC, "cannot write to the log");
+		int rc = err_sys(err, SHEAF_STORAGE, n < 0 ? errno : ENOSPC,
+		                 "cannot write to the log");
 		/* Synced too: what is called FAILED must not come back with a power cut. */
 		if (io_ftruncate(log->file->fd, (off_t)log->size) == 0 &&
 		    (n <= 0 || jlog_sync(log, log->size) == 0))
@@ -400,7 +401,8 @@ static void answer(group *g, int rc, const sheaf_error *err)
 				err_unknown(w->err, rc);
 		}
 		if (w->stamped || w->reply->known)
-			w->reply->durability = durable ? SHEAF_DURABILITY_DISK : SHEAF_DURABILITY_PROCESS;
+			w->reply->durability = durable ? SHEAF_DURABILITY_DISK
+			                               : SHEAF_DURABILITY_PROCESS;
 	}
 }
 

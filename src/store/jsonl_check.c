@@ -46,8 +46,9 @@ static int report_holes(const checking *k, jlog *log, sheaf_error *err)
 				continue;
 			any = true;
 			if (slots[i].offset != last)
-				rc = report(k, SHEAF_PROBLEM_DAMAGE, log->base + at + i + 1, slots[i].offset,
-				            slots[i].length, "a record cannot be read");
+				rc = report(k, SHEAF_PROBLEM_DAMAGE, log->base + at + i + 1,
+				            slots[i].offset, slots[i].length,
+				            "a record cannot be read");
 			last = slots[i].offset;
 		}
 		if (rc)
@@ -119,7 +120,8 @@ static int check_log(const checking *k, sheaf_error *err)
 	if (rc == 0 && log->damaged)
 		rc = report_holes(k, log, err);
 	if (rc == 0 && log->foreign)
-		rc = report(k, SHEAF_PROBLEM_FOREIGN, 0, 0, log->size, "not written by Sheaf; only read");
+		rc = report(k, SHEAF_PROBLEM_FOREIGN, 0, 0, log->size,
+		            "not written by Sheaf; only read");
 	if (rc == 0)
 		rc = check_links(k, log, err);
 	if (rc == 0) {
@@ -164,7 +166,8 @@ static int report_kept(void *ctx, const char *name, unsigned char type)
 
 static int check_kept(const checking *k, const char *only, sheaf_error *err)
 {
-	_cleanup_(io_closep) int dir = io_open(k->o->dir, JSONL_KEPT_DIR, O_RDONLY | O_DIRECTORY, 0);
+	_cleanup_(io_closep) int dir = io_open(k->o->dir, JSONL_KEPT_DIR, O_RDONLY | O_DIRECTORY,
+	                                       0);
 	kept x = {k, dir, only};
 	int rc;
 
@@ -293,7 +296,8 @@ static int write_repaired(jlog *log, int fd, sheaf_error *err)
 		if (slot.flags & JSLOT_DAMAGED) {
 			rc = record_write_lost(&line, log->base + i + 1, err);
 			if (rc == 0 && io_write_full(fd, line.ptr, line.len))
-				rc = err_sys(err, SHEAF_STORAGE, errno, "cannot write the repaired log");
+				rc = err_sys(err, SHEAF_STORAGE, errno,
+				             "cannot write the repaired log");
 			continue;
 		}
 		rc = jcopy_range(log->file->fd, slot.offset, slot.offset + slot.length, fd, err);
@@ -313,8 +317,8 @@ static int repair_locked(jlog *log, const checking *k, sheaf_error *err)
 	if (rc == 0 && io_stat_fd(log->file->fd, &st))
 		rc = err_sys(err, SHEAF_STORAGE, errno, "cannot look at the log");
 	if (rc == 0)
-		rc = jtail_keep(log->owner, log->session, "damaged", log->file->fd, 0, st.size, name,
-		                err);
+		rc = jtail_keep(log->owner, log->session, "damaged", log->file->fd, 0, st.size,
+		                name, err);
 	if (rc)
 		return rc;
 	int got = jtmp_open(log->owner, log->session, tmp, err);

@@ -15,7 +15,9 @@
 
 int jcopy_range(int in, uint64_t from, uint64_t to, int out, sheaf_error *err)
 {
-	enum { CHUNK = 256 << 10 };
+	enum {
+		CHUNK = 256 << 10
+	};
 	_cleanup_(mem_freep) char *chunk = mem_alloc(CHUNK);
 
 	if (!chunk)
@@ -24,7 +26,8 @@ int jcopy_range(int in, uint64_t from, uint64_t to, int out, sheaf_error *err)
 		size_t want = to - from < CHUNK ? (size_t)(to - from) : CHUNK;
 		ssize_t got = io_pread_full(in, chunk, want, (off_t)from);
 		if (got != (ssize_t)want)
-			return err_sys(err, SHEAF_STORAGE, got < 0 ? errno : EIO, "cannot read the log");
+			return err_sys(err, SHEAF_STORAGE, got < 0 ? errno : EIO,
+			               "cannot read the log");
 		if (io_write_full(out, chunk, want))
 			return err_sys(err, SHEAF_STORAGE, errno, "cannot write a copy of the log");
 		from += want;
@@ -47,7 +50,8 @@ int jtmp_open(jowner *o, const char *session, char name[JSONL_TMP_ROOM], sheaf_e
 	if (rc)
 		return rc;
 	if (dir < 0)
-		return err_sys(err, SHEAF_STORAGE, errno, "cannot make the directory " JSONL_SIDE_DIR);
+		return err_sys(err, SHEAF_STORAGE, errno,
+		               "cannot make the directory " JSONL_SIDE_DIR);
 	snprintf(name, JSONL_TMP_ROOM, "%stmp-%s.%s", o->store->single ? ".sheaf-" : "", id,
 	         session ? session : "");
 	mode_t mode = session ? S_IRUSR | S_IWUSR | S_ISVTX : S_IRUSR | S_IWUSR;
@@ -79,7 +83,8 @@ int jtmp_install(jlog *log, int fd, const char *tmp, sheaf_error *err)
 	if (io_rename(tmp_dir(o), tmp, o->dir, log->file_name))
 		rc = err_sys(err, SHEAF_STORAGE, errno, "cannot put the new log in place");
 	else if (io_fsync(o->dir))
-		rc = err_unknown(err, err_sys(err, SHEAF_STORAGE, errno, "cannot sync the directory"));
+		rc = err_unknown(err,
+		                 err_sys(err, SHEAF_STORAGE, errno, "cannot sync the directory"));
 	else
 		unseal(fd);
 	jcatalogue_end(o);
@@ -114,12 +119,14 @@ static int link_new(jowner *o, int fd, const char *tmp, const char *file, const 
 
 	jcatalogue_begin(o);
 	if (io_link(tmp_dir(o), tmp, o->dir, file)) {
-		rc = errno == EEXIST ? err_set(err, SHEAF_EXISTS, "the session exists already")
-		                     : err_sys(err, SHEAF_STORAGE, errno, "cannot name the new log");
+		rc = errno == EEXIST
+		             ? err_set(err, SHEAF_EXISTS, "the session exists already")
+		             : err_sys(err, SHEAF_STORAGE, errno, "cannot name the new log");
 	} else {
 		/* It has its name now, be the name durable or not: lists must know it. */
 		if (io_fsync(o->dir))
-			rc = err_unknown(err, err_sys(err, SHEAF_STORAGE, errno, "cannot sync the directory"));
+			rc = err_unknown(err, err_sys(err, SHEAF_STORAGE, errno,
+			                              "cannot sync the directory"));
 		jcatalogue_put(o, session, fd, head);
 	}
 	jcatalogue_end(o);
@@ -218,7 +225,8 @@ int jsonl_create(jstore *js, const sheaf_store_key *key, const sheaf_append_requ
 	io_stat st;
 
 	if (js->single)
-		return err_set(err, SHEAF_UNSUPPORTED, "this store is one file and holds one session");
+		return err_set(err, SHEAF_UNSUPPORTED,
+		               "this store is one file and holds one session");
 	int rc = jowner_get(js, key, true, &o, err);
 	if (rc == 0)
 		rc = jowner_anchor(o, err);
@@ -305,7 +313,8 @@ int jlog_rewrite(jlog *log, sheaf_error *err)
 		                log->size + log->tail_bytes, name, err);
 		if (rc == 0) {
 			log->torn_bytes += log->tail_bytes;
-			snprintf(log->torn_file, sizeof(log->torn_file), JSONL_KEPT_DIR "/%.240s", name);
+			snprintf(log->torn_file, sizeof(log->torn_file), JSONL_KEPT_DIR "/%.240s",
+			         name);
 		}
 	}
 	if (rc == 0)
@@ -353,16 +362,20 @@ typedef struct traces {
 
 static bool is_trace(const traces *t, const char *name)
 {
-	enum { TMP_LENGTH = 4 + UUID_TEXT };
+	enum {
+		TMP_LENGTH = 4 + UUID_TEXT
+	};
 	size_t length = strlen(t->session), all = strlen(name);
 
-	if (!t->kept && all > TMP_LENGTH && strncmp(name, "tmp-", 4) == 0 && name[TMP_LENGTH] == '.')
+	if (!t->kept && all > TMP_LENGTH && strncmp(name, "tmp-", 4) == 0 &&
+	    name[TMP_LENGTH] == '.')
 		/* Of a writer that died; or of the catalogue's, who can do without. */
 		return name[TMP_LENGTH + 1] == 0 || strcmp(name + TMP_LENGTH + 1, t->session) == 0;
 	if (strncmp(name, t->session, length) != 0 || name[length] != '.')
 		return false;
 	const char *end = name + length + 1;
-	return t->kept ? strchr(end, '.') == NULL : strcmp(end, "idx") == 0 || strcmp(end, "run") == 0;
+	return t->kept ? strchr(end, '.') == NULL
+	               : strcmp(end, "idx") == 0 || strcmp(end, "run") == 0;
 }
 
 static int remove_trace(void *ctx, const char *name, unsigned char type)
@@ -382,8 +395,9 @@ static int remove_traces(jowner *o, const char *session, const char *where, shea
 	traces t = {dir, session, strcmp(where, JSONL_KEPT_DIR) == 0};
 
 	if (dir < 0)
-		return errno == ENOENT ? 0
-		                       : err_sys(err, SHEAF_STORAGE, errno, "cannot open a directory");
+		return errno == ENOENT
+		               ? 0
+		               : err_sys(err, SHEAF_STORAGE, errno, "cannot open a directory");
 	/* Synced also if there was nothing: a temporary file's name may be gone from memory only. */
 	if (io_each_name(dir, remove_trace, &t) || io_fsync(dir))
 		return err_sys(err, SHEAF_STORAGE, errno, "cannot remove what lies beside the log");
@@ -409,7 +423,8 @@ static int remove_all(jlog *log, sheaf_error *err)
 	if (io_unlink(o->dir, log->file_name))
 		rc = err_sys(err, SHEAF_STORAGE, errno, "cannot remove the log");
 	else if (io_fsync(o->dir))
-		rc = err_unknown(err, err_sys(err, SHEAF_STORAGE, errno, "cannot sync the directory"));
+		rc = err_unknown(err,
+		                 err_sys(err, SHEAF_STORAGE, errno, "cannot sync the directory"));
 	if (rc == 0)
 		jcatalogue_drop(o, log->session);
 	jcatalogue_end(o);
@@ -437,7 +452,8 @@ static int hide(jlog *log, uint64_t keep, sheaf_error *err)
 		return rc;
 	uint64_t from = log->header_length + 1, to = from;
 	if (keep > log->base) {
-		uint64_t count = keep - log->base < jlog_count(log) ? keep - log->base : jlog_count(log);
+		uint64_t count = keep - log->base < jlog_count(log) ? keep - log->base
+		                                                    : jlog_count(log);
 		if (count) {
 			rc = jlog_slots(log, count - 1, 1, &last, err);
 			if (rc)
@@ -499,7 +515,8 @@ static int remove_again(jlog *log, sheaf_error *err)
 {
 	int rc = remove_all_traces(log->owner, log->session, err);
 	if (rc == 0 && io_fsync(log->owner->dir))
-		rc = err_unknown(err, err_sys(err, SHEAF_STORAGE, errno, "cannot sync the directory"));
+		rc = err_unknown(err,
+		                 err_sys(err, SHEAF_STORAGE, errno, "cannot sync the directory"));
 	return rc;
 }
 
@@ -523,7 +540,8 @@ static int remove_unreadable(jlog *log, const sheaf_remove_request *request,
 	int rc = jcatalogue_readers(log->owner, log->session, reader, &r, err);
 	pthread_mutex_lock(&log->mutex);
 	if (rc == 0 && r.keep)
-		rc = err_set(err, SHEAF_DAMAGED, "forks read this session, and its header is damaged");
+		rc = err_set(err, SHEAF_DAMAGED,
+		             "forks read this session, and its header is damaged");
 	if (rc == 0)
 		rc = remove_all(log, err);
 	reply->existed = rc == 0;

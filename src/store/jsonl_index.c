@@ -434,8 +434,7 @@ int jindex_extend(jindex *x, int side_dir, const char *name, const jslot *slots,
 			return -1;
 		}
 	}
-	if (add_slots(&next, slots, count) || add_run(&next, slots, count) ||
-	    add_head(&next, head))
+	if (add_slots(&next, slots, count) || add_run(&next, slots, count) || add_head(&next, head))
 		goto fail;
 	next.covered += count;
 	next.log_size = log_size;

@@ -61,8 +61,8 @@ static int open_file(jlog *log, sheaf_error *err)
 		fd = io_open(log->owner->dir, log->file_name, O_RDWR | O_APPEND, 0);
 		log->can_write = fd >= 0;
 	}
-	if (fd < 0 && (log->owner->store->readonly || errno == EACCES || errno == EROFS ||
-	               errno == EPERM))
+	if (fd < 0 &&
+	    (log->owner->store->readonly || errno == EACCES || errno == EROFS || errno == EPERM))
 		fd = io_open(log->owner->dir, log->file_name, O_RDONLY, 0);
 	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
 		return err_set(err, SHEAF_NOT_FOUND, "no such session");
@@ -93,7 +93,8 @@ static bool index_fits(jlog *log, const io_stat *st)
 	    (ssize_t)last.length + 1)
 		return false;
 	sheaf_str text = {line.ptr, last.length};
-	return line.ptr[last.length] == '\n' && record_crc_ok(text) && jline_crc(text) == x->last_crc;
+	return line.ptr[last.length] == '\n' && record_crc_ok(text) &&
+	       jline_crc(text) == x->last_crc;
 }
 
 static void use_index(jlog *log, const io_stat *st)
@@ -311,8 +312,9 @@ typedef struct follow {
 	jlines lines;
 	uint64_t batch_left; /* records still to come of the batch that is open */
 	uint64_t batch_count;
-	uint64_t lost_run; /* `lost` records directly before: a repaired batch may begin with them */
-	size_t mark;         /* log->tail_count before it */
+	uint64_t
+		lost_run; /* `lost` records directly before: a repaired batch may begin with them */
+	size_t mark;      /* log->tail_count before it */
 	uint64_t mark_last;
 	char mark_id[SHEAF_ID_ROOM];
 	size_t mark_id_len;
@@ -365,8 +367,7 @@ static int line_fits(const follow *f, const jline *line, const sheaf_head *head,
 	if (f->batch_left == 0)
 		return r->batch_index <= f->lost_run && r->batch_index < r->batch_count &&
 		       r->batch_count <= SHEAF_BATCH_RECORDS_MAX;
-	return r->batch_count == f->batch_count &&
-	       r->batch_index == f->batch_count - f->batch_left;
+	return r->batch_count == f->batch_count && r->batch_index == f->batch_count - f->batch_left;
 }
 
 /* One line; sets f->bad when it is not the next record. */
@@ -506,8 +507,8 @@ static int follow_foreign(follow *f, sheaf_error *err)
 			              .parent = foreign_parent(log, &r, seq),
 			              .length = (uint32_t)line.length,
 			              .kind = (uint8_t)r.kind};
-			rc = head_apply(log->head, r.kind, r.id, r.branch, r.body, time, seq, &log->doc,
-			                err);
+			rc = head_apply(log->head, r.kind, r.id, r.branch, r.body, time, seq,
+			                &log->doc, err);
 			if (rc == 0)
 				rc = jlog_push(log, &slot, err);
 		}
@@ -516,8 +517,9 @@ static int follow_foreign(follow *f, sheaf_error *err)
 		log->size = line.offset + line.length + (line.terminated ? 1 : 0);
 		log->needs_newline = !line.terminated;
 	}
-	return rc < 0 && rc != SHEAF_FORMAT ? err_sys(err, SHEAF_STORAGE, errno, "cannot read the log")
-	                                    : 0;
+	return rc < 0 && rc != SHEAF_FORMAT
+	               ? err_sys(err, SHEAF_STORAGE, errno, "cannot read the log")
+	               : 0;
 }
 
 /* ---- The whole of it --------------------------------------------------------- */

@@ -112,7 +112,7 @@ static int distrust_index(jlog *log, bool leading, sheaf_error *err)
 typedef struct finding {
 	jlog *log;
 	sheaf_str id;
-	buf spelled; /* "id" as a line spells it */
+	buf spelled;    /* "id" as a line spells it */
 	uint64_t found; /* record number from 1; 0 = none */
 } finding;
 
@@ -133,8 +133,8 @@ static int has_id(finding *f, const jslot *slot)
 		    io_pread_full(f->log->file->fd, line, slot->length, (off_t)slot->offset) !=
 		            (ssize_t)slot->length)
 			return -1;
-		return record_scan_foreign(&r, str_make(line, slot->length), a, &f->log->doc, &err) ==
-		               0 &&
+		return record_scan_foreign(&r, str_make(line, slot->length), a, &f->log->doc,
+		                           &err) == 0 &&
 		       str_eq(r.id, f->id);
 	}
 	if (io_pread_full(f->log->file->fd, head, want, (off_t)slot->offset) != (ssize_t)want)
@@ -371,7 +371,8 @@ static int give(reading *rd, stretch *s, size_t i, sheaf_error *err)
 	const jslot *slot = &s->slots[i];
 	sheaf_str text = {s->bytes.ptr + (slot->offset - s->at), slot->length};
 	sheaf_row row = {.seq = rd->base + s->first + i + 1,
-	                 .parent = record_kind_is_fact(slot->kind) && rd->foreign ? 0 : slot->parent,
+	                 .parent = record_kind_is_fact(slot->kind) && rd->foreign ? 0
+	                                                                          : slot->parent,
 	                 .kind = slot->kind,
 	                 .bytes = text};
 	record r;
@@ -434,7 +435,8 @@ static int stretch_give(reading *rd, stretch *s, sheaf_error *err)
 }
 
 /* The next stretch, from record `at` in the direction of the scan. Mutex held. */
-static int stretch_take(jlog *log, stretch *s, uint64_t at, const sheaf_scan *scan, sheaf_error *err)
+static int stretch_take(jlog *log, stretch *s, uint64_t at, const sheaf_scan *scan,
+                        sheaf_error *err)
 {
 	uint64_t total = jlog_count(log);
 	size_t most = RANGE_RECORDS;

@@ -89,8 +89,9 @@ int jowner_anchor(jowner *o, sheaf_error *err)
 		rc = app < 0 || io_fsync(js->root) || io_fsync(app) ? -1 : 0;
 	}
 	if (rc)
-		return errno == ENOMEM ? err_nomem(err)
-		                       : err_sys(err, SHEAF_STORAGE, errno, "cannot sync a directory");
+		return errno == ENOMEM
+		               ? err_nomem(err)
+		               : err_sys(err, SHEAF_STORAGE, errno, "cannot sync a directory");
 	atomic_store(&o->anchored, true);
 	return 0;
 }
@@ -254,8 +255,7 @@ static void jlog_settle(jlog *log)
 	pthread_mutex_lock(&log->mutex);
 	if (log->file && !log->readonly && log->synced < log->size)
 		(void)jlog_sync(log, log->size);
-	if (log->file && !log->readonly && log->tail_count >= 16 &&
-	    jlog_lock_now(log)) {
+	if (log->file && !log->readonly && log->tail_count >= 16 && jlog_lock_now(log)) {
 		io_stat st;
 		if (io_stat_fd_lean(log->file->fd, &st) == 0 && st.links && st.size == log->size)
 			jlog_cover(log, true);
@@ -451,8 +451,10 @@ static int sync_parent(char *path)
 	char *slash = strrchr(path, '/');
 	if (slash)
 		*slash = 0;
-	_cleanup_(io_closep) int dir =
-	        io_open_root(slash == path ? "/" : slash ? path : ".", O_RDONLY | O_DIRECTORY, 0);
+	_cleanup_(io_closep) int dir = io_open_root(slash == path ? "/"
+	                                            : slash       ? path
+	                                                          : ".",
+	                                            O_RDONLY | O_DIRECTORY, 0);
 	if (slash)
 		*slash = '/';
 	if (dir < 0)
@@ -473,7 +475,9 @@ static int make_path(const char *path, sheaf_error *err)
 		*p = 0;
 		bool made = io_mkdir(AT_FDCWD, copy, 0700) == 0;
 		if (!made && errno != EEXIST && errno != EISDIR)
-			return err_sys(err, errno == EACCES || errno == EROFS ? SHEAF_DENIED : SHEAF_STORAGE,
+			return err_sys(err,
+			               errno == EACCES || errno == EROFS ? SHEAF_DENIED
+			                                                 : SHEAF_STORAGE,
 			               errno, "cannot make the store's directory");
 		if (made && sync_parent(copy)) {
 			int why = errno;
@@ -506,7 +510,8 @@ static int open_root(jstore *js, const char *path, bool unsafe_fs, bool make, sh
 	if (io_statfs_type(js->root, &type))
 		return err_sys(err, SHEAF_STORAGE, errno, "cannot tell the filesystem");
 	if (network_fs(type) && !unsafe_fs) {
-		int rc = err_set(err, SHEAF_UNSUPPORTED, "the directory is on a network filesystem");
+		int rc = err_set(err, SHEAF_UNSUPPORTED,
+		                 "the directory is on a network filesystem");
 		err_hint(err, "appends are not atomic there; ?unsafe_fs=1 takes the risk");
 		return rc;
 	}

@@ -80,14 +80,17 @@ static int kept_open(jowner *o, const char *session, const char *what, char name
 		if (io_fsync(o->dir))
 			return err_sys(err, SHEAF_STORAGE, errno, "cannot sync the directory");
 	} else if (errno != EEXIST) {
-		return err_sys(err, SHEAF_STORAGE, errno, "cannot make the directory of kept bytes");
+		return err_sys(err, SHEAF_STORAGE, errno,
+		               "cannot make the directory of kept bytes");
 	}
 	*dir = io_open(o->dir, JSONL_KEPT_DIR, O_RDONLY | O_DIRECTORY, 0);
 	if (*dir < 0)
-		return err_sys(err, SHEAF_STORAGE, errno, "cannot open the directory of kept bytes");
+		return err_sys(err, SHEAF_STORAGE, errno,
+		               "cannot open the directory of kept bytes");
 	uint64_t now = (uint64_t)clock_now_us();
 	for (int i = 0; i < 1000; i++) {
-		snprintf(name, 256, "%s.%s-%llu", session, what, (unsigned long long)(now + (unsigned)i));
+		snprintf(name, 256, "%s.%s-%llu", session, what,
+		         (unsigned long long)(now + (unsigned)i));
 		int fd = io_open(*dir, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
 		if (fd >= 0)
 			return fd;
@@ -97,8 +100,8 @@ static int kept_open(jowner *o, const char *session, const char *what, char name
 	return err_sys(err, SHEAF_STORAGE, errno, "cannot keep a copy of the bytes");
 }
 
-int jtail_keep(jowner *o, const char *session, const char *what, int fd, uint64_t from, uint64_t end,
-               char name[256], sheaf_error *err)
+int jtail_keep(jowner *o, const char *session, const char *what, int fd, uint64_t from,
+               uint64_t end, char name[256], sheaf_error *err)
 {
 	_cleanup_(io_closep) int dir = -1;
 	_cleanup_(io_closep) int out = kept_open(o, session, what, name, &dir, err);

@@ -5,7 +5,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "histories.h"
 #include "suite.h"
 
 #define WRITERS 8
@@ -450,12 +449,6 @@ CASE(forked_child_is_refused)
 	EQ(WEXITSTATUS(status), 0);
 	SAY(s, "user", "the parent goes on", .id = "u2");
 	IDS(t_path(t, s, NULL), "u1 u2");
-}
-
-CASE(a_few_histories)
-{
-	EQ(histories_some(&t->places[0], 1000003, 20, 100), 0);
-	EQ(histories_some(&t->places[0], 2000003, 2, 600), 0); /* long ones */
 }
 
 CASE(two_handles_see_each_other)

@@ -404,6 +404,10 @@ static void run_append(model *m, m_session *s, const op *o, answer *out)
 	append a = {.m = m, .s = s, .o = o};
 	bool turn = o->what == OP_TURN;
 	for (int i = 0; i < o->count; i++) {
+		if (is_fact(&o->specs[i]) && o->specs[i].has_parent) { /* it hangs on nothing */
+			m_answer_code(out, SHEAF_INVALID);
+			return;
+		}
 		if (o->specs[i].partial)
 			continue;
 		a.specs[a.count] = o->specs[i];

@@ -70,7 +70,7 @@ typedef struct recording {
 	unsigned at[REPLAY_STEPS];
 	unsigned count;
 	cast who;
-	char *texts[REPLAY_STEPS + 1][PLAY_SESSIONS];  /* each session after so many steps */
+	char *texts[REPLAY_STEPS + 1][PLAY_SESSIONS];    /* each session after so many steps */
 	unsigned floor[REPLAY_STEPS + 1][PLAY_SESSIONS]; /* so many steps acknowledged: the oldest
 	                                                    state a session may be in */
 	op *ops;

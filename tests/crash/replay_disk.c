@@ -285,7 +285,12 @@ void disk_free(disk *d)
 /* ---- Images -------------------------------------------------------------------------------- */
 
 /* How an image is chosen: as a whole, or piece by piece. */
-enum { ALL_OLD, ALL_NEW, EACH, STYLES };
+enum {
+	ALL_OLD,
+	ALL_NEW,
+	EACH,
+	STYLES
+};
 
 typedef struct maker {
 	disk *d;

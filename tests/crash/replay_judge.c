@@ -149,10 +149,12 @@ static void judge_canaries(trial *t)
 	for (size_t i = 0; i < t->img->count && !t->bad; i++) {
 		const image_node *n = &t->img->nodes[i];
 		const char *at = n->bytes, *end = n->bytes ? n->bytes + n->len : NULL;
-		while (at && (at = memmem(at, (size_t)(end - at), CANARY, sizeof(CANARY) - 1)) != NULL) {
+		while (at &&
+		       (at = memmem(at, (size_t)(end - at), CANARY, sizeof(CANARY) - 1)) != NULL) {
 			char canary[64];
 			size_t len = 0;
-			while (at + len < end && len < sizeof(canary) - 1 && at[len] > ' ' && at[len] != '"')
+			while (at + len < end && len < sizeof(canary) - 1 && at[len] > ' ' &&
+			       at[len] != '"')
 				len++;
 			memcpy(canary, at, len);
 			canary[len] = 0;
@@ -197,7 +199,8 @@ static bool open_store(trial *t, bool readonly, const char *when)
 	options.readonly = readonly;
 	rc = sheaf_open(&t->store, t->url, &options, &err);
 	if (rc)
-		object(t, "the store cannot be opened %s: %s, %s", when, sheaf_code_name(rc), err.message);
+		object(t, "the store cannot be opened %s: %s, %s", when, sheaf_code_name(rc),
+		       err.message);
 	return rc == 0;
 }
 
@@ -250,7 +253,8 @@ static bool listed_right(const char *list, const char *name, const char *text)
 		if (strncmp(at, begins, (size_t)len) != 0)
 			continue;
 		const char *end = strchr(at, '\n');
-		snprintf(said, sizeof(said), " r%llu ", revision ? strtoull(revision + 11, NULL, 10) : 0);
+		snprintf(said, sizeof(said), " r%llu ",
+		         revision ? strtoull(revision + 11, NULL, 10) : 0);
 		const char *found = strstr(at, said);
 		return found != NULL && found < end;
 	}
@@ -277,10 +281,12 @@ static void judge_list(trial *t, const char *when)
 			continue;
 		living++;
 		if (!listed_right(list, t->r->who.names[i], t->texts[i]))
-			object(t, "%s is not listed as it is %s:\n%.400s", t->r->who.names[i], when, list);
+			object(t, "%s is not listed as it is %s:\n%.400s", t->r->who.names[i], when,
+			       list);
 	}
 	if (lines != living)
-		object(t, "%zu sessions live, %zu are listed %s:\n%.400s", living, lines, when, list);
+		object(t, "%zu sessions live, %zu are listed %s:\n%.400s", living, lines, when,
+		       list);
 	free(list);
 }
 
@@ -326,7 +332,8 @@ static void judge_append(trial *t, size_t who)
 
 	if (s == NULL)
 		return;
-	int rc = sheaf_session_append_text(s, SHEAF_ROLE_USER, SHEAF_STR("life goes on"), NULL, &err);
+	int rc = sheaf_session_append_text(s, SHEAF_ROLE_USER, SHEAF_STR("life goes on"), NULL,
+	                                   &err);
 	sheaf_session_close(s);
 	if (rc) {
 		object(t, "%s takes no message: %s, %s", t->r->who.names[who], sheaf_code_name(rc),
@@ -344,7 +351,8 @@ static void judge_append(trial *t, size_t who)
 }
 
 /* Whether a kept file of the session is the end of what its log was, from `from` at the latest. */
-static bool kept_has(const char *kept, const char *session, const char *log, size_t len, size_t from)
+static bool kept_has(const char *kept, const char *session, const char *log, size_t len,
+                     size_t from)
 {
 	char path[800];
 	struct dirent *e;
@@ -352,7 +360,8 @@ static bool kept_has(const char *kept, const char *session, const char *log, siz
 	DIR *d = opendir(kept);
 
 	while (d && !found && (e = readdir(d)) != NULL) {
-		if (strncmp(e->d_name, session, strlen(session)) != 0 || !strstr(e->d_name, ".torn-"))
+		if (strncmp(e->d_name, session, strlen(session)) != 0 ||
+		    !strstr(e->d_name, ".torn-"))
 			continue;
 		size_t n;
 		snprintf(path, sizeof(path), "%s/%s", kept, e->d_name);
@@ -384,7 +393,8 @@ static void judge_kept(trial *t, size_t who)
 	while (n && same < len && same < n->len && log[same] == n->bytes[same])
 		same++;
 	free(log);
-	snprintf(kept, sizeof(kept), "%s/%.*s.kept", t->dir, slash ? (int)(slash - name) + 1 : 0, name);
+	snprintf(kept, sizeof(kept), "%s/%.*s.kept", t->dir, slash ? (int)(slash - name) + 1 : 0,
+	         name);
 	if (n && same < n->len && !kept_has(kept, slash ? slash + 1 : name, n->bytes, n->len, same))
 		object(t, "%zu bytes of %s were not kept", n->len - same, name);
 }

@@ -159,8 +159,9 @@ static void note_file(recording *r, const fault_op *f)
 		o.kind = OP_WRITE;
 		o.bytes = (char *)(uintptr_t)f->bytes;
 		o.len = (size_t)f->result;
-		o.at = (uint64_t)(f->slot == FAULT_pwrite ? f->at
-		                                          : lseek(f->fd, 0, SEEK_CUR) - (off_t)f->result);
+		o.at = (uint64_t)(f->slot == FAULT_pwrite
+		                          ? f->at
+		                          : lseek(f->fd, 0, SEEK_CUR) - (off_t)f->result);
 		break;
 	case FAULT_ftruncate:
 		o.kind = OP_TRUNCATE;
@@ -259,8 +260,8 @@ static void take_texts(recording *r, unsigned after)
 
 static bool makes_durable(const step *s)
 {
-	return !step_reads(s) && s->durability != SHEAF_DURABILITY_PROCESS && s->kind != STEP_OPEN &&
-	       s->kind != STEP_CLOSE && s->kind != STEP_REOPEN;
+	return !step_reads(s) && s->durability != SHEAF_DURABILITY_PROCESS &&
+	       s->kind != STEP_OPEN && s->kind != STEP_CLOSE && s->kind != STEP_REOPEN;
 }
 
 /* What the acknowledgement of a step says about each session. */
@@ -274,7 +275,8 @@ static void take_floors(recording *r, unsigned at)
 		              s->kind != STEP_EXPORT) ||
 		             (s->other && strcmp(s->other, name) == 0);
 		bool changed = strcmp(r->texts[at][i], r->texts[at + 1][i]) != 0;
-		r->floor[at + 1][i] = makes_durable(s) && (named || changed) ? at + 1 : r->floor[at][i];
+		r->floor[at + 1][i] = makes_durable(s) && (named || changed) ? at + 1
+		                                                             : r->floor[at][i];
 	}
 }
 
@@ -290,7 +292,8 @@ static void copy_steps(recording *r, const scenario *sc, unsigned round)
 			r->at[r->count] = part ? i : SETUP_FROM + i;
 			r->steps[r->count] = from[i];
 			if (round && from[i].bytes)
-				r->steps[r->count].bytes = 20 + (unsigned)(random_next(&random) % 680);
+				r->steps[r->count].bytes = 20 +
+				                           (unsigned)(random_next(&random) % 680);
 			r->count++;
 		}
 	}

@@ -211,7 +211,8 @@ static void nothing_acknowledged_is_lost(void **state)
 		for (unsigned k = 0; k < KILLS_PER_SESSION && done < rounds; k++, done++) {
 			size_t before = count;
 			/* Numbers no earlier child can have used. */
-			kill_once(url, name, ((uint64_t)done << 24) + next_random() % 97, &acks, &count);
+			kill_once(url, name, ((uint64_t)done << 24) + next_random() % 97, &acks,
+			          &count);
 			revision = after_kill(url, name, acks + before, count - before);
 		}
 		/* What was acknowledged before all the later kills is still there. */

@@ -33,6 +33,78 @@ typedef struct task {
 	const char *only;
 } task;
 
+/* ---- Scenarios of our own -------------------------------------------------------------------- */
+
+#define STEP(k, s)                                                                                 \
+	{                                                                                          \
+		.kind = (k), .session = (s)                                                        \
+	}
+#define DISK(n)                                                                                    \
+	{                                                                                          \
+		.kind = STEP_TEXT, .session = "a", .bytes = (n)                                    \
+	}
+#define SOON(n)                                                                                    \
+	{                                                                                          \
+		.kind = STEP_TEXT, .session = "a", .bytes = (n),                                   \
+		.durability = SHEAF_DURABILITY_PROCESS                                             \
+	}
+#define TRIPLE(n) DISK(n), SOON(n), SOON(n)
+#define STEPS(...)                                                                                 \
+	(const step[])                                                                             \
+	{                                                                                          \
+		__VA_ARGS__,                                                                       \
+		{                                                                                  \
+			.kind = STEP_END                                                           \
+		}                                                                                  \
+	}
+
+/* Sessions come and go within a tick of the clock, while the catalogue knows all of them. */
+static const scenario churn = {
+	.name = "churn",
+	.setup = STEPS(STEP(STEP_CREATE, "a"), DISK(30), {.kind = STEP_LIST}),
+	.steps = STEPS(STEP(STEP_CREATE, "b"), STEP(STEP_CREATE, "c"), STEP(STEP_DELETE, "b"),
+                       STEP(STEP_CREATE, "d"), {.kind = STEP_LIST}, STEP(STEP_CREATE, "e"),
+                       STEP(STEP_DELETE, "c"), {.kind = STEP_LIST}, STEP(STEP_CREATE, "b")),
+	.files = true};
+
+/* Played with other sizes until a write begins at the last byte of a sector. */
+static const scenario edge = {.name = "edge",
+                              .setup = STEPS(STEP(STEP_CREATE, "a")),
+                              .steps = STEPS(TRIPLE(30), TRIPLE(40), TRIPLE(50), TRIPLE(60),
+                                             TRIPLE(70), TRIPLE(80), TRIPLE(90), TRIPLE(100),
+                                             TRIPLE(110)),
+                              .files = true};
+
+static size_t scenarios_all(void)
+{
+	return scenario_count + 2;
+}
+
+static const scenario *scenario_at(size_t i)
+{
+	return i < scenario_count ? &scenarios[i] : i == scenario_count ? &churn : &edge;
+}
+
+static bool at_edge(const recording *r)
+{
+	for (size_t i = 0; i + 6 < r->op_count; i++)
+		if (r->ops[i].kind == OP_WRITE && r->ops[i].at % 512 == 511 && r->ops[i].len > 1 &&
+		    r->steps[r->ops[i].step].durability == SHEAF_DURABILITY_PROCESS &&
+		    r->steps[r->ops[i].step + 1].kind == STEP_TEXT)
+			return true;
+	return false;
+}
+
+static recording *record(const scenario *sc, unsigned round, int forget)
+{
+	recording *r = recording_make(sc, round, forget);
+	for (unsigned k = 1; sc == &edge && !at_edge(r) && k < 400; k++) {
+		recording_free(r);
+		r = recording_make(sc, round + 1000 * k, forget);
+	}
+	return r;
+}
+
 /* ---- Images seen already ----------------------------------------------------------------- */
 
 typedef struct seen {
@@ -90,8 +162,9 @@ typedef struct unit {
 
 static const char *op_name(op_kind kind)
 {
-	static const char *const names[] = {"write",  "truncate", "chmod", "datasync", "fsync", "make",
-	                                    "link",   "remove",   "move",  "spoil",    "ack"};
+	static const char *const names[] = {"write", "truncate", "chmod", "datasync",
+	                                    "fsync", "make",     "link",  "remove",
+	                                    "move",  "spoil",    "ack"};
 	return names[kind];
 }
 
@@ -168,20 +241,21 @@ static void work(const task *t, unsigned job, counts *sum)
 	uint64_t all = 0;
 	unsigned turn = 0;
 
-	for (size_t i = 0; i < scenario_count; i++)
-		if (!t->only || strcmp(t->only, scenarios[i].name) == 0)
-			all += weight_of(&scenarios[i]) * t->rounds;
+	for (size_t i = 0; i < scenarios_all(); i++)
+		if (!t->only || strcmp(t->only, scenario_at(i)->name) == 0)
+			all += weight_of(scenario_at(i)) * t->rounds;
 	for (unsigned round = 0; round < t->rounds; round++)
-		for (size_t i = 0; i < scenario_count; i++) {
-			if (t->only && strcmp(t->only, scenarios[i].name) != 0)
+		for (size_t i = 0; i < scenarios_all(); i++) {
+			const scenario *sc = scenario_at(i);
+			if (t->only && strcmp(t->only, sc->name) != 0)
 				continue;
 			if (turn++ % t->jobs != job)
 				continue;
-			recording *r = recording_make(&scenarios[i], round, t->forget);
+			recording *r = record(sc, round, t->forget);
 			unit u = {.t = t, .r = r, .round = round, .sum = sum};
 			sum->recordings++;
 			sum->operations += r->op_count;
-			run_unit(&u, (t->states * weight_of(&scenarios[i]) + all - 1) / all);
+			run_unit(&u, (t->states * weight_of(sc) + all - 1) / all);
 			recording_free(r);
 		}
 }
@@ -209,7 +283,8 @@ static counts run(const task *t)
 	for (unsigned job = 0; job < t->jobs; job++) {
 		counts sum;
 		int status;
-		if (wait(&status) < 0 || status || read(pipes[0], &sum, sizeof(sum)) != sizeof(sum)) {
+		if (wait(&status) < 0 || status ||
+		    read(pipes[0], &sum, sizeof(sum)) != sizeof(sum)) {
 			printf("a worker died (%d)\n", status);
 			exit(1);
 		}
@@ -278,7 +353,8 @@ int main(int argc, char **argv)
 	if (!t.only) {
 		good = caught(&t, FAULT_NO_FDATASYNC, "without fdatasync") && good;
 		good = caught(&t, FAULT_NO_FSYNC_OF_FILES, "without fsync of new files") && good;
-		good = caught(&t, FAULT_NO_FSYNC_OF_DIRECTORIES, "without fsync of directories") && good;
+		good = caught(&t, FAULT_NO_FSYNC_OF_DIRECTORIES, "without fsync of directories") &&
+		       good;
 	}
 	return good ? 0 : 1;
 }

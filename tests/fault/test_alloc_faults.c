@@ -73,7 +73,10 @@ static const fault_kind alloc_kind = {arm, disarm, pause_faults, code_ok, fail_a
 
 static bool try_at(const golden *g, alloc_plan plan, bool reopen)
 {
-	trial t = {.g = g, .kind = &alloc_kind, .plan = &plan, .for_ever = plan.for_ever,
+	trial t = {.g = g,
+	           .kind = &alloc_kind,
+	           .plan = &plan,
+	           .for_ever = plan.for_ever,
 	           .reopen = reopen};
 	snprintf(t.what, sizeof(t.what), "%s allocation %zu %s%s", g->memory ? "memory" : "jsonl",
 	         plan.at, plan.for_ever ? "for ever" : "once", reopen ? ", reopened" : "");

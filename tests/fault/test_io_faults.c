@@ -54,14 +54,13 @@ static bool litters(void)
 
 static const fault_kind io_kind = {arm, disarm, fault_io_pause, code_ok, fail_alloc_live, litters};
 
-/* Every one at the beginning; where a scenario has a thousand and more alike, some of them. */
-#define EVERY_ONE 250
-#define THEN_STEP 13
-
 /* One fault at the n-th operation. False when the scenario has no n-th. */
 static bool try_at(const golden *g, fault_plan plan, bool reopen)
 {
-	trial t = {.g = g, .kind = &io_kind, .plan = &plan, .for_ever = plan.for_ever,
+	trial t = {.g = g,
+	           .kind = &io_kind,
+	           .plan = &plan,
+	           .for_ever = plan.for_ever,
 	           .reopen = reopen};
 	t.erased = !plan.for_ever;
 	snprintf(t.what, sizeof(t.what), "%s %llu %s %s%s", fault_slot_name(plan.slot),
@@ -77,18 +76,24 @@ static void try_all(const golden *g, uint64_t only)
 {
 	static const struct {
 		int slot, error;
-	} faults[] = {{FAULT_ANY, EIO},          {FAULT_ANY, ENOSPC},
-	              {FAULT_ANY, EINTR},        {FAULT_ANY, EMFILE},
-	              {FAULT_ANY, EROFS},        {FAULT_ANY, EACCES},
-	              {FAULT_TRANSFERS, FAULT_HALF}, {FAULT_TRANSFERS, FAULT_ONE_BYTE},
+	} faults[] = {{FAULT_ANY, EIO},
+	              {FAULT_ANY, ENOSPC},
+	              {FAULT_ANY, EINTR},
+	              {FAULT_ANY, EMFILE},
+	              {FAULT_ANY, EROFS},
+	              {FAULT_ANY, EACCES},
+	              {FAULT_TRANSFERS, FAULT_HALF},
+	              {FAULT_TRANSFERS, FAULT_ONE_BYTE},
 	              {FAULT_TRANSFERS, FAULT_ALL_BUT_1}};
+	/* Where not every n is tried with every fault, the faults divide them among themselves. */
 	uint64_t stride = test_scale() < 1 ? (uint64_t)(1 / test_scale() + 0.5) : 1;
+	stride *= g->sc->dear;
 
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
 		for (int for_ever = 0; for_ever < 2; for_ever++) {
 			fault_plan plan = {faults[i].slot, 0, faults[i].error, for_ever != 0};
 			for (plan.at = only ? only : 1 + (i * 2 + (unsigned)for_ever) % stride;;
-			     plan.at += plan.at > EVERY_ONE ? THEN_STEP * stride : stride) {
+			     plan.at += stride) {
 				bool hit = try_at(g, plan, false);
 				hit = try_at(g, plan, true) || hit;
 				if (!hit || only)

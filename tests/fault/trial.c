@@ -61,8 +61,8 @@ static char **state_of(const player *p, const golden *g)
 	int rc = g->memory ? 0 : sheaf_open(&own, url, &options, &err);
 	for (size_t i = 0; i < g->who.count; i++)
 		state[i] = rc ? strdup(sheaf_code_name(rc))
-		              : session_text(own ? own : p->store, own ? p->dir : NULL, g->who.names[i],
-		                             true);
+		              : session_text(own ? own : p->store, own ? p->dir : NULL,
+		                             g->who.names[i], true);
 	sheaf_close(own);
 	return state;
 }
@@ -133,8 +133,8 @@ __attribute__((format(printf, 2, 3))) static void complain(run *r, const char *f
 	if (said++ >= COMPLAINTS_MAX)
 		return;
 	const step *s = &r->g->sc->steps[r->at];
-	printf("%s%s %s, step %u (%s): ", r->g->sc->name, r->g->memory ? " (memory)" : "", r->t->what,
-	       r->at, s->session ? s->session : "-");
+	printf("%s%s %s, step %u (%s): ", r->g->sc->name, r->g->memory ? " (memory)" : "",
+	       r->t->what, r->at, s->session ? s->session : "-");
 	va_start(args, format);
 	vprintf(format, args);
 	va_end(args);
@@ -162,18 +162,18 @@ static bool unseen(const char *text)
  * The store is as in `should`; or, where that is open, each session is as in
  * `should` or as in `or`: what was under way has got somewhere.
  */
-static void expect_state(run *r, char **should, char **or, const char *when)
+static void expect_state(run *r, char **should, char ** or, const char *when)
 {
 	r->t->kind->pause(true);
 	char **is = state_of(&r->p, r->g);
 	for (size_t i = 0; i < r->g->who.count; i++) {
 		if (strcmp(is[i], should[i]) == 0)
 			continue;
-		if (or && (strcmp(is[i], or[i]) == 0 || (unseen(is[i]) && unseen(or[i]))))
+		if (or &&(strcmp(is[i], or [i]) == 0 || (unseen(is[i]) && unseen(or [i]))))
 			continue;
 		complain(r, "%s is not as it must be %s", r->g->who.names[i], when);
 		if (trials.failures < COMPLAINTS_MAX)
-			show_difference(is[i], or ? or[i] : should[i]);
+			show_difference(is[i], or ? or [i] : should[i]);
 	}
 	state_free(is);
 	r->t->kind->pause(false);
@@ -214,7 +214,8 @@ static bool list_honest(const char *said, const char *should)
 		if (!is)
 			return false;
 		size_t length = strcspn(is, "\n");
-		if ((length != all || memcmp(is, line, all) != 0) && !memmem(is, length, "damaged", 7))
+		if ((length != all || memcmp(is, line, all) != 0) &&
+		    !memmem(is, length, "damaged", 7))
 			return false;
 	}
 	return true;
@@ -296,7 +297,8 @@ static void play(run *r)
 			continue;
 		}
 		if (!armed) {
-			complain(r, "fails after the fault: %s, %s", sheaf_code_name(rc), err.message);
+			complain(r, "fails after the fault: %s, %s", sheaf_code_name(rc),
+			         err.message);
 			return;
 		}
 		judge_failure(r, rc, &err);
@@ -335,7 +337,8 @@ static void judge_erased(run *r, size_t who)
 		if (strstr(g->states[g->steps][i], canary))
 			return;
 	if (tree_holds(r->p.dir, canary, where, sizeof(where)))
-		complain(r, "%s was deleted, but %s still holds some of it", g->who.names[who], where);
+		complain(r, "%s was deleted, but %s still holds some of it", g->who.names[who],
+		         where);
 }
 
 /* The end of a trial: everything is as if nothing had failed. */
@@ -372,7 +375,8 @@ static void judge_end(run *r)
 	free(list);
 	for (size_t i = 0; r->t->erased && i < g->who.count; i++)
 		judge_erased(r, i);
-	if (r->t->erased && !r->t->kind->litters() && tree_names(r->p.dir, "tmp-", where, sizeof(where)))
+	if (r->t->erased && !r->t->kind->litters() &&
+	    tree_names(r->p.dir, "tmp-", where, sizeof(where)))
 		complain(r, "%s was left behind", where);
 }
 

@@ -22,18 +22,18 @@ typedef struct golden {
 	cast who;
 	size_t steps;
 	char ***states; /* masked, of each session; states[i] before step i, states[steps] at the end */
-	char **said;   /* by reading steps */
-	char *list;    /* of the whole store at the end */
+	char **said; /* by reading steps */
+	char *list;  /* of the whole store at the end */
 } golden;
 
 /* What the two kinds of fault differ in. */
 typedef struct fault_kind {
 	void (*arm)(const void *plan);
-	void (*disarm)(void);       /* faults are over, the counts stay */
-	void (*pause)(bool on);     /* for looking at things meanwhile */
+	void (*disarm)(void);   /* faults are over, the counts stay */
+	void (*pause)(bool on); /* for looking at things meanwhile */
 	bool (*code_ok)(int code, const void *plan);
-	size_t (*live)(void);       /* blocks of memory */
-	bool (*litters)(void);      /* the fault was one that may leave files behind */
+	size_t (*live)(void);  /* blocks of memory */
+	bool (*litters)(void); /* the fault was one that may leave files behind */
 } fault_kind;
 
 typedef struct trial {
@@ -41,8 +41,8 @@ typedef struct trial {
 	const fault_kind *kind;
 	const void *plan;
 	bool for_ever;
-	bool reopen; /* after a failure go on with a store opened anew, else with the same one */
-	bool erased; /* look for traces of what was deleted */
+	bool reopen;    /* after a failure go on with a store opened anew, else with the same one */
+	bool erased;    /* look for traces of what was deleted */
 	char what[160]; /* for messages */
 } trial;
 

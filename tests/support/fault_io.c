@@ -73,7 +73,8 @@ static int verdict(int slot)
 	io.counts[slot]++;
 	/* The dead change nothing; what they only look at does not matter. */
 	if (io.dead)
-		return changes(slot) || slot == FAULT_open_beneath || slot == FAULT_open_root ? EIO : 0;
+		return changes(slot) || slot == FAULT_open_beneath || slot == FAULT_open_root ? EIO
+		                                                                              : 0;
 	if (io.plan.at == 0 || !meant(slot))
 		return 0;
 	uint64_t n = ++io.matched;
@@ -127,8 +128,12 @@ static int do_open_beneath(void *ctx, int dir, const char *path, int flags, mode
 		return -1;
 	}
 	int fd = SYSTEM(open_beneath, dir, path, flags, mode);
-	tell((fault_op){.slot = FAULT_open_beneath, .fd = dir, .path = path, .flags = flags,
-	                .mode = mode, .result = fd});
+	tell((fault_op){.slot = FAULT_open_beneath,
+	                .fd = dir,
+	                .path = path,
+	                .flags = flags,
+	                .mode = mode,
+	                .result = fd});
 	return fd;
 }
 
@@ -141,8 +146,12 @@ static int do_open_root(void *ctx, const char *path, int flags, mode_t mode)
 		return -1;
 	}
 	int fd = SYSTEM(open_root, path, flags, mode);
-	tell((fault_op){.slot = FAULT_open_root, .fd = -1, .path = path, .flags = flags,
-	                .mode = mode, .result = fd});
+	tell((fault_op){.slot = FAULT_open_root,
+	                .fd = -1,
+	                .path = path,
+	                .flags = flags,
+	                .mode = mode,
+	                .result = fd});
 	return fd;
 }
 
@@ -270,7 +279,8 @@ static int do_mkdir(void *ctx, int dir, const char *path, mode_t mode)
 static int do_link(void *ctx, int from_dir, const char *from, int to_dir, const char *to)
 {
 	int error = verdict(FAULT_link);
-	fault_op op = {.slot = FAULT_link, .fd = from_dir, .path = from, .to_dir = to_dir, .to = to};
+	fault_op op = {
+		.slot = FAULT_link, .fd = from_dir, .path = from, .to_dir = to_dir, .to = to};
 	(void)ctx;
 	if (error)
 		return (int)refuse(op, error);
@@ -282,7 +292,8 @@ static int do_link(void *ctx, int from_dir, const char *from, int to_dir, const 
 static int do_rename(void *ctx, int from_dir, const char *from, int to_dir, const char *to)
 {
 	int error = verdict(FAULT_rename);
-	fault_op op = {.slot = FAULT_rename, .fd = from_dir, .path = from, .to_dir = to_dir, .to = to};
+	fault_op op = {
+		.slot = FAULT_rename, .fd = from_dir, .path = from, .to_dir = to_dir, .to = to};
 	(void)ctx;
 	if (error)
 		return (int)refuse(op, error);
@@ -361,7 +372,8 @@ static int do_random(void *ctx, void *buf, size_t len)
 		return -1;
 	}
 	for (size_t i = 0; i < len; i++) {
-		io.random = io.random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+		io.random = io.random * UINT64_C(6364136223846793005) +
+		            UINT64_C(1442695040888963407);
 		to[i] = (unsigned char)(io.random >> 56);
 	}
 	return 0;
@@ -478,7 +490,7 @@ const char *fault_slot_name(int slot)
 {
 	static const char *const names[] = {
 #define FAULT_SLOT_NAME(slot) #slot,
-	        FAULT_SLOTS(FAULT_SLOT_NAME) "any", "changes", "transfers", "syncs"};
+		FAULT_SLOTS(FAULT_SLOT_NAME) "any", "changes", "transfers", "syncs"};
 	return slot >= 0 && slot <= FAULT_SYNCS ? names[slot] : "none";
 }
 

@@ -85,7 +85,8 @@ static int handle_of(player *p, const char *name, sheaf_session **out, sheaf_err
 
 	options.mode = SHEAF_OPEN_EXISTING;
 	if (p->open[at].handle == NULL)
-		rc = sheaf_session_open(&p->open[at].handle, p->store, key_of(&k, name), &options, err);
+		rc = sheaf_session_open(&p->open[at].handle, p->store, key_of(&k, name), &options,
+		                        err);
 	*out = p->open[at].handle;
 	return rc;
 }
@@ -106,9 +107,8 @@ static char *text_make(const char *session, unsigned at, unsigned k, unsigned by
 	char *text = malloc(bytes + 80);
 	if (text == NULL)
 		abort();
-	size_t len = (size_t)sprintf(text, "canary-%s-%u.%u ", strrchr(session, '/')
-	                                                              ? strrchr(session, '/') + 1
-	                                                              : session,
+	size_t len = (size_t)sprintf(text, "canary-%s-%u.%u ",
+	                             strrchr(session, '/') ? strrchr(session, '/') + 1 : session,
 	                             at, k);
 	for (size_t i = 0; len < bytes; i++)
 		text[len++] = filler[(i + at) % (sizeof(filler) - 1)];
@@ -167,7 +167,9 @@ static int do_text(player *p, sheaf_session *s, const step *what, unsigned at, s
 	if (m == NULL)
 		return no_memory(err);
 	id_make(id, same, 0);
-	entry.id = sheaf_str_of(what->kind != STEP_AUTO ? id : p->auto_id[at][0] ? p->auto_id[at] : NULL);
+	entry.id = sheaf_str_of(what->kind != STEP_AUTO ? id
+	                        : p->auto_id[at][0]     ? p->auto_id[at]
+	                                                : NULL);
 	int rc = sheaf_session_append_message(s, m, &entry, &how, &out, err);
 	if (what->kind == STEP_AUTO)
 		snprintf(p->auto_id[at], SHEAF_ID_ROOM, "%s", out.id);
@@ -186,8 +188,8 @@ static int fill_batch(sheaf_batch *b, const step *what, unsigned at, sheaf_error
 		entry.id = sheaf_str_of(id);
 		if (what->kind == STEP_CUSTOM) {
 			rc = sheaf_batch_json(b, SHEAF_STR("custom"),
-			                      SHEAF_STR("{\"custom\":{\"custom_type\":\"t\"}}"), &entry,
-			                      err);
+			                      SHEAF_STR("{\"custom\":{\"custom_type\":\"t\"}}"),
+			                      &entry, err);
 			continue;
 		}
 		sheaf_message *m = message_make(what->session, at, k, what->bytes);
@@ -231,26 +233,27 @@ static int do_fact(player *p, sheaf_session *s, const step *what, unsigned at, s
 	switch (what->kind) {
 	case STEP_LABEL:
 		type = "label";
-		snprintf(body, sizeof(body), "{\"label\":{\"target_id\":\"%s\",\"label\":\"mark-%u\"}}",
-		         first, at);
+		snprintf(body, sizeof(body),
+		         "{\"label\":{\"target_id\":\"%s\",\"label\":\"mark-%u\"}}", first, at);
 		break;
 	case STEP_BRANCH:
 		type = "leaf";
 		snprintf(body, sizeof(body),
-		         "{\"leaf\":{\"branch\":\"side\",\"entry_id\":\"%s\",\"entry_seq\":%d}}", first,
-		         FIRST_SEQ);
+		         "{\"leaf\":{\"branch\":\"side\",\"entry_id\":\"%s\",\"entry_seq\":%d}}",
+		         first, FIRST_SEQ);
 		break;
 	case STEP_COMPACT:
 		rc = sheaf_session_append_compaction(s, SHEAF_STR("all that was said"),
-		                                     (sheaf_str){NULL, 0}, 100, &entry, &how, &out, err);
+		                                     (sheaf_str){NULL, 0}, 100, &entry, &how, &out,
+		                                     err);
 		p->existed = rc == 0 && out.existed;
 		return rc;
 	default:
 		snprintf(body, sizeof(body), "{\"session_info\":{\"name\":\"name-%u\"}}", at);
 		break;
 	}
-	rc = sheaf_session_append_json(s, sheaf_str_of(type), sheaf_str_of(body), &entry, &how, &out,
-	                               err);
+	rc = sheaf_session_append_json(s, sheaf_str_of(type), sheaf_str_of(body), &entry, &how,
+	                               &out, err);
 	p->existed = rc == 0 && out.existed;
 	return rc;
 }
@@ -331,7 +334,8 @@ static int spoil(player *p, const step *what)
 	if (fd < 0 || fstat(fd, &st))
 		abort();
 	if (what->kind == STEP_TEAR) {
-		static const char half[] = "{\"type\":\"message\",\"id\":\"torn\",\"parent_id\":\"rec";
+		static const char half[] =
+			"{\"type\":\"message\",\"id\":\"torn\",\"parent_id\":\"rec";
 		if (pwrite(fd, half, sizeof(half) - 1, st.st_size) != (ssize_t)sizeof(half) - 1)
 			abort();
 	} else {
@@ -392,7 +396,8 @@ static int read_path(sheaf_session *s, words *w, sheaf_error *err)
 	int rc = sheaf_session_path(&r, s, (sheaf_str){NULL, 0}, (sheaf_str){NULL, 0}, 0, err);
 	for (size_t i = 0; rc == 0 && i < r->count; i++) {
 		say_entry(w, r->items[i]);
-		say(w, r->items[i]->label.ptr ? r->items[i]->label.ptr : "-", r->items[i]->label.len);
+		say(w, r->items[i]->label.ptr ? r->items[i]->label.ptr : "-",
+		    r->items[i]->label.len);
 	}
 	sheaf_records_free(r);
 	return rc;
@@ -405,8 +410,8 @@ static int read_tree(sheaf_session *s, words *w, sheaf_error *err)
 	int rc = sheaf_session_tree(&t, s, err);
 	for (size_t i = 0; rc == 0 && i < t->node_count; i++) {
 		const sheaf_node *n = t->nodes[i];
-		int len = snprintf(line, sizeof(line), "%zu children, depth %d, path %d", n->child_count,
-		                   (int)n->depth, (int)n->on_path);
+		int len = snprintf(line, sizeof(line), "%zu children, depth %d, path %d",
+		                   n->child_count, (int)n->depth, (int)n->on_path);
 		say(w, line, (size_t)len);
 		say_entry(w, n->entry);
 	}
@@ -425,7 +430,8 @@ static int read_context(sheaf_session *s, words *w, sheaf_error *err)
 	}
 	if (rc == 0)
 		say(w, line,
-		    (size_t)snprintf(line, sizeof(line), "hash %llx", (unsigned long long)c->prefix_hash));
+		    (size_t)snprintf(line, sizeof(line), "hash %llx",
+		                     (unsigned long long)c->prefix_hash));
 	sheaf_context_free(c);
 	return rc;
 }
@@ -438,8 +444,8 @@ static int read_check(sheaf_store *store, words *w, sheaf_error *err)
 	if (rc == 0)
 		say(w, line,
 		    (size_t)snprintf(line, sizeof(line), "%llu sessions, %llu records, %llu bytes",
-		                     (unsigned long long)r->sessions, (unsigned long long)r->records,
-		                     (unsigned long long)r->bytes));
+		                     (unsigned long long)r->sessions,
+		                     (unsigned long long)r->records, (unsigned long long)r->bytes));
 	for (size_t i = 0; rc == 0 && i < r->count; i++)
 		if (r->problems[i]->what != SHEAF_PROBLEM_KEPT)
 			say(w, r->problems[i]->detail.ptr, r->problems[i]->detail.len);

@@ -60,7 +60,8 @@ typedef struct scenario {
 	const char *name;
 	const step *setup; /* played before anything is counted, failed or recorded */
 	const step *steps;
-	bool files; /* needs jsonl */
+	bool files;    /* needs jsonl */
+	unsigned dear; /* takes long: where every n is tried, this many share the work of each */
 } scenario;
 
 extern const scenario scenarios[];

@@ -67,7 +67,8 @@ static void put_line(words *w, sheaf_str line, bool masked)
 		if (is_uuid(line.ptr + i, line.len - i)) {
 			put(w, "*", 1);
 			i += 36;
-		} else if (line.len - i >= sizeof(crc) - 1 + 8 && memcmp(line.ptr + i, crc, sizeof(crc) - 1) == 0) {
+		} else if (line.len - i >= sizeof(crc) - 1 + 8 &&
+		           memcmp(line.ptr + i, crc, sizeof(crc) - 1) == 0) {
 			put(w, "*", 1);
 			i += sizeof(crc) - 1 + 8;
 		} else {
@@ -205,9 +206,9 @@ char *list_text(sheaf_store *store, int *rc, sheaf_error *err)
 		const sheaf_session_info *x = list->items[i];
 		putf(&w, "%.*s/%.*s/%.*s %.*s r%llu m%llu %s%s\n", (int)x->app.len, x->app.ptr,
 		     (int)x->user.len, x->user.ptr, (int)x->session.len, x->session.ptr,
-		     (int)x->name.len, x->name.ptr ? x->name.ptr : "", (unsigned long long)x->revision,
-		     (unsigned long long)x->messages, x->damaged ? "damaged" : "",
-		     x->hidden ? "hidden" : "");
+		     (int)x->name.len, x->name.ptr ? x->name.ptr : "",
+		     (unsigned long long)x->revision, (unsigned long long)x->messages,
+		     x->damaged ? "damaged" : "", x->hidden ? "hidden" : "");
 	}
 	sheaf_list_free(list);
 	return w.text;
@@ -229,9 +230,10 @@ int check_count(sheaf_store *store, unsigned mask, char *why, size_t room)
 		if (!(mask & (1u << p->what)))
 			continue;
 		if (count++ == 0)
-			snprintf(why, room, "problem %d in %.*s, seq %llu, offset %llu: %.*s", (int)p->what,
-			         (int)p->session.len, p->session.ptr, (unsigned long long)p->seq,
-			         (unsigned long long)p->offset, (int)p->detail.len, p->detail.ptr);
+			snprintf(why, room, "problem %d in %.*s, seq %llu, offset %llu: %.*s",
+			         (int)p->what, (int)p->session.len, p->session.ptr,
+			         (unsigned long long)p->seq, (unsigned long long)p->offset,
+			         (int)p->detail.len, p->detail.ptr);
 	}
 	sheaf_report_free(r);
 	return count;
@@ -315,7 +317,8 @@ void scratch_dir(char out[256], const char *what)
 {
 	static unsigned made;
 	const char *place = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : getenv("TMPDIR");
-	snprintf(out, 256, "%s/sheaf-%s-%d-%u", place ? place : "/tmp", what, (int)getpid(), made++);
+	snprintf(out, 256, "%s/sheaf-%s-%d-%u", place ? place : "/tmp", what, (int)getpid(),
+	         made++);
 	tree_remove(out);
 	if (mkdir(out, 0700))
 		abort();

@@ -3,86 +3,178 @@
 
 #define PROCESS SHEAF_DURABILITY_PROCESS
 
-#define STEPS(...) (const step[]){__VA_ARGS__, {.kind = STEP_END}}
+#define STEPS(...)                                                                                 \
+	(const step[])                                                                             \
+	{                                                                                          \
+		__VA_ARGS__,                                                                       \
+		{                                                                                  \
+			.kind = STEP_END                                                           \
+		}                                                                                  \
+	}
 
-#define CREATE(s) {.kind = STEP_CREATE, .session = (s)}
-#define OPEN(s) {.kind = STEP_OPEN, .session = (s)}
-#define REOPEN {.kind = STEP_REOPEN}
-#define TEXT(s, n) {.kind = STEP_TEXT, .session = (s), .bytes = (n)}
-#define TEXT_PROCESS(s, n) {.kind = STEP_TEXT, .session = (s), .bytes = (n), .durability = PROCESS}
-#define AUTO(s, n) {.kind = STEP_AUTO, .session = (s), .bytes = (n)}
-#define BATCH(s, k, n) {.kind = STEP_BATCH, .session = (s), .count = (k), .bytes = (n)}
-#define CUSTOM(s, k) {.kind = STEP_CUSTOM, .session = (s), .count = (k)}
-#define LABEL(s) {.kind = STEP_LABEL, .session = (s)}
-#define NAME(s) {.kind = STEP_NAME, .session = (s)}
-#define NAME_PROCESS(s) {.kind = STEP_NAME, .session = (s), .durability = PROCESS}
-#define BRANCH(s) {.kind = STEP_BRANCH, .session = (s)}
-#define COMPACT(s) {.kind = STEP_COMPACT, .session = (s)}
-#define AGAIN(s, step) {.kind = STEP_AGAIN, .session = (s), .count = (step)}
-#define FORK(s, to) {.kind = STEP_FORK, .session = (s), .other = (to)}
-#define COPY(s, to) {.kind = STEP_COPY, .session = (s), .other = (to)}
-#define EXPORT(s, to) {.kind = STEP_EXPORT, .session = (s), .other = (to)}
-#define DELETE(s) {.kind = STEP_DELETE, .session = (s)}
-#define PURGE(s) {.kind = STEP_PURGE, .session = (s)}
-#define REPAIR(s) {.kind = STEP_REPAIR, .session = (s)}
-#define LIST {.kind = STEP_LIST}
-#define CHECK {.kind = STEP_CHECK}
-#define RECORDS(s) {.kind = STEP_RECORDS, .session = (s)}
-#define CONTEXT(s) {.kind = STEP_CONTEXT, .session = (s)}
-#define TREE(s) {.kind = STEP_TREE, .session = (s)}
-#define PATH(s) {.kind = STEP_PATH, .session = (s)}
-#define DAMAGE(s) {.kind = STEP_DAMAGE, .session = (s)}
-#define TEAR(s) {.kind = STEP_TEAR, .session = (s)}
+#define CREATE(s)                                                                                  \
+	{                                                                                          \
+		.kind = STEP_CREATE, .session = (s)                                                \
+	}
+#define OPEN(s)                                                                                    \
+	{                                                                                          \
+		.kind = STEP_OPEN, .session = (s)                                                  \
+	}
+#define REOPEN                                                                                     \
+	{                                                                                          \
+		.kind = STEP_REOPEN                                                                \
+	}
+#define TEXT(s, n)                                                                                 \
+	{                                                                                          \
+		.kind = STEP_TEXT, .session = (s), .bytes = (n)                                    \
+	}
+#define TEXT_PROCESS(s, n)                                                                         \
+	{                                                                                          \
+		.kind = STEP_TEXT, .session = (s), .bytes = (n), .durability = PROCESS             \
+	}
+#define AUTO(s, n)                                                                                 \
+	{                                                                                          \
+		.kind = STEP_AUTO, .session = (s), .bytes = (n)                                    \
+	}
+#define BATCH(s, k, n)                                                                             \
+	{                                                                                          \
+		.kind = STEP_BATCH, .session = (s), .count = (k), .bytes = (n)                     \
+	}
+#define CUSTOM(s, k)                                                                               \
+	{                                                                                          \
+		.kind = STEP_CUSTOM, .session = (s), .count = (k)                                  \
+	}
+#define LABEL(s)                                                                                   \
+	{                                                                                          \
+		.kind = STEP_LABEL, .session = (s)                                                 \
+	}
+#define NAME(s)                                                                                    \
+	{                                                                                          \
+		.kind = STEP_NAME, .session = (s)                                                  \
+	}
+#define NAME_PROCESS(s)                                                                            \
+	{                                                                                          \
+		.kind = STEP_NAME, .session = (s), .durability = PROCESS                           \
+	}
+#define BRANCH(s)                                                                                  \
+	{                                                                                          \
+		.kind = STEP_BRANCH, .session = (s)                                                \
+	}
+#define COMPACT(s)                                                                                 \
+	{                                                                                          \
+		.kind = STEP_COMPACT, .session = (s)                                               \
+	}
+#define AGAIN(s, step)                                                                             \
+	{                                                                                          \
+		.kind = STEP_AGAIN, .session = (s), .count = (step)                                \
+	}
+#define FORK(s, to)                                                                                \
+	{                                                                                          \
+		.kind = STEP_FORK, .session = (s), .other = (to)                                   \
+	}
+#define COPY(s, to)                                                                                \
+	{                                                                                          \
+		.kind = STEP_COPY, .session = (s), .other = (to)                                   \
+	}
+#define EXPORT(s, to)                                                                              \
+	{                                                                                          \
+		.kind = STEP_EXPORT, .session = (s), .other = (to)                                 \
+	}
+#define DELETE(s)                                                                                  \
+	{                                                                                          \
+		.kind = STEP_DELETE, .session = (s)                                                \
+	}
+#define PURGE(s)                                                                                   \
+	{                                                                                          \
+		.kind = STEP_PURGE, .session = (s)                                                 \
+	}
+#define REPAIR(s)                                                                                  \
+	{                                                                                          \
+		.kind = STEP_REPAIR, .session = (s)                                                \
+	}
+#define LIST                                                                                       \
+	{                                                                                          \
+		.kind = STEP_LIST                                                                  \
+	}
+#define CHECK                                                                                      \
+	{                                                                                          \
+		.kind = STEP_CHECK                                                                 \
+	}
+#define RECORDS(s)                                                                                 \
+	{                                                                                          \
+		.kind = STEP_RECORDS, .session = (s)                                               \
+	}
+#define CONTEXT(s)                                                                                 \
+	{                                                                                          \
+		.kind = STEP_CONTEXT, .session = (s)                                               \
+	}
+#define TREE(s)                                                                                    \
+	{                                                                                          \
+		.kind = STEP_TREE, .session = (s)                                                  \
+	}
+#define PATH(s)                                                                                    \
+	{                                                                                          \
+		.kind = STEP_PATH, .session = (s)                                                  \
+	}
+#define DAMAGE(s)                                                                                  \
+	{                                                                                          \
+		.kind = STEP_DAMAGE, .session = (s)                                                \
+	}
+#define TEAR(s)                                                                                    \
+	{                                                                                          \
+		.kind = STEP_TEAR, .session = (s)                                                  \
+	}
 
 const scenario scenarios[] = {
 	{"append", STEPS(CREATE("a"), TEXT("a", 40)),
-         STEPS(TEXT("a", 300), AUTO("a", 700), TEXT("a", 1500), TEXT("a", 10)), false},
+         STEPS(TEXT("a", 300), AUTO("a", 700), TEXT("a", 1500), TEXT("a", 10)), false, 1},
 	{"batch", STEPS(CREATE("a")),
-         STEPS(BATCH("a", 3, 200), BATCH("a", 2, 900), TEXT("a", 20), BATCH("a", 5, 60)), false},
+         STEPS(BATCH("a", 3, 200), BATCH("a", 2, 900), TEXT("a", 20), BATCH("a", 5, 60)), false, 1},
 	{"branch", STEPS(CREATE("a"), TEXT("a", 50), TEXT("a", 60)),
          STEPS(BRANCH("a"), LABEL("a"), NAME("a"), TEXT("a", 120), COMPACT("a"), TEXT("a", 30)),
-         false},
+         false, 1},
 	{"create", STEPS(REOPEN),
          STEPS(CREATE("a"), CREATE("one/two/b"), TEXT("one/two/b", 80), CREATE("one/two/c"),
                TEXT("a", 30)),
-         false},
+         false, 1},
 	{"levels", STEPS(CREATE("a")),
          STEPS(TEXT_PROCESS("a", 400), NAME_PROCESS("a"), TEXT_PROCESS("a", 900), AGAIN("a", 0),
                TEXT_PROCESS("a", 20), TEXT("a", 20), NAME_PROCESS("a")),
-         false},
+         false, 1},
 	{"fork", STEPS(CREATE("a"), TEXT("a", 90), TEXT("a", 200)),
-         STEPS(FORK("a", "b"), TEXT("b", 110), TEXT("a", 70), FORK("b", "c"), TEXT("c", 10)),
-         false},
+         STEPS(FORK("a", "b"), TEXT("b", 110), TEXT("a", 70), FORK("b", "c"), TEXT("c", 10)), false,
+         1},
 	{"delete", STEPS(CREATE("a"), TEXT("a", 90), CREATE("b"), TEXT("b", 20)),
-         STEPS(DELETE("a"), LIST, CREATE("a"), TEXT("a", 10), DELETE("a")), false},
+         STEPS(DELETE("a"), LIST, CREATE("a"), TEXT("a", 10), DELETE("a")), false, 1},
 	{"delete-forked",
          STEPS(CREATE("a"), TEXT("a", 90), FORK("a", "b"), TEXT("b", 50), TEXT("a", 300)),
          STEPS(DELETE("a"), TEXT("b", 30), FORK("b", "c"), DELETE("b"), TEXT("c", 12), DELETE("c")),
-         false},
+         false, 1},
 	{"purge", STEPS(CREATE("a"), TEXT("a", 90), FORK("a", "b"), TEXT("b", 50), FORK("a", "c")),
-         STEPS(PURGE("a"), TEXT("b", 30), TEXT("c", 10), DELETE("b")), false},
+         STEPS(PURGE("a"), TEXT("b", 30), TEXT("c", 10), DELETE("b")), false, 1},
 	{"key-again",
          STEPS(CREATE("b"), TEXT("b", 70), CREATE("a"), TEXT("a", 90), LIST, TEXT("b", 20), LIST),
-         STEPS(DELETE("b"), FORK("a", "b"), TEXT("b", 20), DELETE("a"), RECORDS("b")), false},
+         STEPS(DELETE("b"), FORK("a", "b"), TEXT("b", 20), DELETE("a"), RECORDS("b")), false, 1},
 	{"copy", STEPS(CREATE("a"), TEXT("a", 90), BRANCH("a"), TEXT("a", 400), LABEL("a")),
          STEPS(COPY("a", "one/two/b"), TEXT("one/two/b", 60), EXPORT("a", "c"), TEXT("c", 20)),
-         false},
+         false, 1},
 	{"read", STEPS(CREATE("a"), BATCH("a", 4, 100), BRANCH("a"), LABEL("a"), TEXT("a", 50)),
-         STEPS(RECORDS("a"), CONTEXT("a"), TREE("a"), PATH("a"), CHECK), false},
+         STEPS(RECORDS("a"), CONTEXT("a"), TREE("a"), PATH("a"), CHECK), false, 1},
 	{"list",
          STEPS(CREATE("a"), TEXT("a", 50), CREATE("b"), TEXT("b", 40), CREATE("one/two/c"),
                NAME("b")),
-         STEPS(LIST, TEXT("a", 20), LIST, REOPEN, LIST, TEXT("b", 30), LIST), true},
+         STEPS(LIST, TEXT("a", 20), LIST, REOPEN, LIST, TEXT("b", 30), LIST), true, 1},
 	{"reopen", STEPS(CREATE("a"), BATCH("a", 3, 200), TEXT("a", 100), FORK("a", "b")),
-         STEPS(REOPEN, OPEN("a"), RECORDS("b"), TEXT("b", 40), REOPEN, TEXT("a", 60), LIST), true},
+         STEPS(REOPEN, OPEN("a"), RECORDS("b"), TEXT("b", 40), REOPEN, TEXT("a", 60), LIST), true,
+         1},
 	{"torn", STEPS(CREATE("a"), TEXT("a", 300), TEXT("a", 100), TEAR("a")),
-         STEPS(REOPEN, OPEN("a"), TEXT("a", 200), RECORDS("a"), DELETE("a")), true},
+         STEPS(REOPEN, OPEN("a"), TEXT("a", 200), RECORDS("a"), DELETE("a")), true, 1},
 	{"repair", STEPS(CREATE("a"), TEXT("a", 300), TEXT("a", 500), TEXT("a", 100), DAMAGE("a")),
-         STEPS(REOPEN, REPAIR("a"), TEXT("a", 200), RECORDS("a"), CHECK), true},
+         STEPS(REOPEN, REPAIR("a"), TEXT("a", 200), RECORDS("a"), CHECK), true, 1},
 	{"sidecar", STEPS(CREATE("a"), CUSTOM("a", 600), TEXT("a", 30), REOPEN, RECORDS("a")),
          STEPS(TEXT("a", 60), CUSTOM("a", 520), REOPEN, TEXT("a", 50), AGAIN("a", 0), RECORDS("a"),
                DELETE("a")),
-         true},
+         true, 17},
 };
 
 const size_t scenario_count = sizeof(scenarios) / sizeof(scenarios[0]);

@@ -95,14 +95,15 @@ typedef struct sheaf_append_request {
 	size_t size; /* sizeof(sheaf_append_request) */
 	sheaf_stamp_fn stamp;
 	void *ctx;
-	const sheaf_str *ids; /* to look up before anything else; ids known to be new are left out */
+	const sheaf_str
+		*ids; /* to look up before anything else; ids known to be new are left out */
 	size_t id_count;
-	uint64_t *seqs;       /* id_count places: the seq of each id the store holds, else 0 */
-	size_t bytes_hint;    /* about how much will be written */
-	int32_t create;       /* 1: there must be no session: else SHEAF_EXISTS, also when hidden */
-	int32_t durability;   /* never 0: the dispatch has filled in the store's */
-	int64_t deadline_us;  /* monotonic */
-	sheaf_str source;     /* create a fork: this session of the owner must be there and not
+	uint64_t *seqs;      /* id_count places: the seq of each id the store holds, else 0 */
+	size_t bytes_hint;   /* about how much will be written */
+	int32_t create;      /* 1: there must be no session: else SHEAF_EXISTS, also when hidden */
+	int32_t durability;  /* never 0: the dispatch has filled in the store's */
+	int64_t deadline_us; /* monotonic */
+	sheaf_str source;    /* create a fork: this session of the owner must be there and not
 	                         hidden when the new one becomes visible; else SHEAF_GONE */
 } sheaf_append_request;
 
@@ -115,12 +116,12 @@ typedef struct sheaf_append_reply {
 /* ---- Reading ------------------------------------------------------------ */
 
 typedef struct sheaf_scan {
-	size_t size; /* sizeof(sheaf_scan) */
+	size_t size;      /* sizeof(sheaf_scan) */
 	uint64_t from;    /* first seq wanted; beyond the end: nothing, or backward from the end */
 	int32_t backward; /* from there towards the beginning */
 	int32_t reserved0;
-	size_t limit;     /* rows given to the callback at most */
-	uint64_t kinds;   /* mask; rows of other kinds are passed over cheaply */
+	size_t limit;   /* rows given to the callback at most */
+	uint64_t kinds; /* mask; rows of other kinds are passed over cheaply */
 } sheaf_scan;
 
 /** 0 to go on, 1 to stop, negative to fail with that code. */
@@ -131,9 +132,9 @@ typedef int (*sheaf_row_fn)(void *ctx, const sheaf_row *row);
 typedef int (*sheaf_info_fn)(void *ctx, const sheaf_store_key *key, const sheaf_session_info *info);
 
 typedef struct sheaf_list_query {
-	size_t size; /* sizeof(sheaf_list_query) */
-	sheaf_str app;   /* encoded; {NULL,0} = all apps */
-	sheaf_str user;  /* encoded; {NULL,0} = all users */
+	size_t size;       /* sizeof(sheaf_list_query) */
+	sheaf_str app;     /* encoded; {NULL,0} = all apps */
+	sheaf_str user;    /* encoded; {NULL,0} = all users */
 	int32_t has_after; /* start after (modified, owner, session) in the order of lists */
 	int32_t hidden;    /* 1: give hidden sessions too */
 	int64_t after_modified_us;
@@ -145,8 +146,8 @@ typedef struct sheaf_list_query {
 /* ---- Removing ------------------------------------------------------------ */
 
 typedef struct sheaf_remove_request {
-	size_t size;      /* sizeof(sheaf_remove_request) */
-	int32_t reap;     /* 1: act only if the session is hidden: give back what no fork reads now */
+	size_t size;  /* sizeof(sheaf_remove_request) */
+	int32_t reap; /* 1: act only if the session is hidden: give back what no fork reads now */
 	int32_t reserved0;
 	int64_t deadline_us;
 	sheaf_info_fn reader; /* called for each session that still reads this one, in the order of
@@ -208,13 +209,14 @@ typedef struct sheaf_store_ops {
 
 	/** Required. See above. SHEAF_NOT_FOUND without `create` when there is no session,
 	 * SHEAF_GONE when it is hidden. */
-	int (*append)(void *backend, const sheaf_store_key *key, const sheaf_append_request *request,
-	              sheaf_append_reply *reply, sheaf_error *err);
+	int (*append)(void *backend, const sheaf_store_key *key,
+	              const sheaf_append_request *request, sheaf_append_reply *reply,
+	              sheaf_error *err);
 
 	/** Required. Own rows only (a fork's inherited ones are read from its source by the caller),
 	 * whole batches only, the header never. Hidden sessions can be scanned. */
-	int (*scan)(void *backend, const sheaf_store_key *key, const sheaf_scan *scan, sheaf_row_fn fn,
-	            void *ctx, sheaf_error *err);
+	int (*scan)(void *backend, const sheaf_store_key *key, const sheaf_scan *scan,
+	            sheaf_row_fn fn, void *ctx, sheaf_error *err);
 
 	/** Required. The seq of an id in this log, in O(1) or O(log n): 0 with *seq, or NOT_FOUND. */
 	int (*find)(void *backend, const sheaf_store_key *key, sheaf_str id, uint64_t *seq,
@@ -233,12 +235,13 @@ typedef struct sheaf_store_ops {
 	 * forks read it, everything above the highest base is removed the same way, the rest is
 	 * hidden, and each reader is named. One atomic step against fork creation.
 	 */
-	int (*remove)(void *backend, const sheaf_store_key *key, const sheaf_remove_request *request,
-	              sheaf_remove_reply *reply, sheaf_error *err);
+	int (*remove)(void *backend, const sheaf_store_key *key,
+	              const sheaf_remove_request *request, sheaf_remove_reply *reply,
+	              sheaf_error *err);
 
 	/** Required. Replaces the whole log if its revision is `revision`, else SHEAF_STALE. */
-	int (*replace)(void *backend, const sheaf_store_key *key, uint64_t revision, sheaf_rows_fn next,
-	               void *ctx, int64_t deadline_us, sheaf_error *err);
+	int (*replace)(void *backend, const sheaf_store_key *key, uint64_t revision,
+	               sheaf_rows_fn next, void *ctx, int64_t deadline_us, sheaf_error *err);
 
 	/** Optional. Reads and verifies everything of one session, or of all (`key` NULL). */
 	int (*check)(void *backend, const sheaf_store_key *key, sheaf_problem_fn fn, void *ctx,

@@ -29,7 +29,9 @@ static int no_leak(void **state)
 static void test_pieces_are_aligned_and_apart(void **state)
 {
 	(void)state;
-	enum { PIECES = 3000 };
+	enum {
+		PIECES = 3000
+	};
 	static unsigned char *pieces[PIECES];
 	_cleanup_(arena_freep) arena *a = arena_new();
 	size_t total = 0;
@@ -153,9 +155,13 @@ static void test_free_null(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_pieces_are_aligned_and_apart), T(test_small_results_need_one_block),
-		T(test_large_piece_leaves_the_chunk_alone), T(test_zalloc), T(test_dup),
-		T(test_out_of_memory), T(test_free_null),
+		T(test_pieces_are_aligned_and_apart),
+		T(test_small_results_need_one_block),
+		T(test_large_piece_leaves_the_chunk_alone),
+		T(test_zalloc),
+		T(test_dup),
+		T(test_out_of_memory),
+		T(test_free_null),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

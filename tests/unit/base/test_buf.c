@@ -299,9 +299,16 @@ static void test_json_long_text_is_not_six_times_as_large(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_empty), T(test_appends), T(test_format_long), T(test_numbers),
-		T(test_maximum), T(test_out_of_memory), T(test_growth_is_geometric),
-		T(test_json_every_byte), T(test_json_known), T(test_json_random),
+		T(test_empty),
+		T(test_appends),
+		T(test_format_long),
+		T(test_numbers),
+		T(test_maximum),
+		T(test_out_of_memory),
+		T(test_growth_is_geometric),
+		T(test_json_every_byte),
+		T(test_json_known),
+		T(test_json_random),
 		T(test_json_long_text_is_not_six_times_as_large),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

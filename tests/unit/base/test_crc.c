@@ -50,7 +50,9 @@ static void test_known(void **state)
 static void test_all_lengths_and_both_ways(void **state)
 {
 	(void)state;
-	enum { MOST = 40000 };
+	enum {
+		MOST = 40000
+	};
 	unsigned char *bytes = malloc(MOST);
 	srand(3);
 	for (size_t i = 0; i < MOST; i++)
@@ -70,7 +72,9 @@ static void test_all_lengths_and_both_ways(void **state)
 static void test_in_parts(void **state)
 {
 	(void)state;
-	enum { MOST = 30000 };
+	enum {
+		MOST = 30000
+	};
 	unsigned char *bytes = malloc(MOST);
 	srand(4);
 	for (size_t i = 0; i < MOST; i++)

@@ -236,7 +236,9 @@ static int walk_one(void *ctx, const char *name, unsigned char type)
 static void test_each_name(void **state)
 {
 	(void)state;
-	enum { FILES = 1500 };
+	enum {
+		FILES = 1500
+	};
 	walk w = {0};
 	assert_int_equal(io_each_name(dir, walk_one, &w), 0);
 	assert_int_equal(w.count, 0);
@@ -344,9 +346,15 @@ static void test_short_and_interrupted(void **state)
 {
 	(void)state;
 	faults f = {.interrupts = 0, .most = 3};
-	sheaf_io table = {.size = sizeof(table), .ctx = &f, .open_beneath = slow_open,
-	                  .close = slow_close, .pread = slow_pread, .write = slow_write,
-	                  .pwrite = slow_pwrite, .fsync = slow_fsync, .statx = slow_statx,
+	sheaf_io table = {.size = sizeof(table),
+	                  .ctx = &f,
+	                  .open_beneath = slow_open,
+	                  .close = slow_close,
+	                  .pread = slow_pread,
+	                  .write = slow_write,
+	                  .pwrite = slow_pwrite,
+	                  .fsync = slow_fsync,
+	                  .statx = slow_statx,
 	                  .lock = slow_lock};
 	char got[32];
 	io_stat st;
@@ -405,8 +413,8 @@ static int64_t fixed_clock(void *ctx)
 static void test_partial_tables(void **state)
 {
 	(void)state;
-	sheaf_io table = {.size = sizeof(table), .realtime_us = fixed_clock,
-	                  .monotonic_us = fixed_clock};
+	sheaf_io table = {
+		.size = sizeof(table), .realtime_us = fixed_clock, .monotonic_us = fixed_clock};
 	sheaf_set_io(&table);
 	assert_int_equal(clock_now_us(), 42);
 	put("f", "x"); /* the system's own for the rest */
@@ -442,9 +450,16 @@ static void test_partial_tables(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_open_write_read), T(test_open_stays_beneath), T(test_stat), T(test_names),
-		T(test_lock), T(test_close), T(test_random_and_fs), T(test_each_name),
-		T(test_short_and_interrupted), T(test_partial_tables),
+		T(test_open_write_read),
+		T(test_open_stays_beneath),
+		T(test_stat),
+		T(test_names),
+		T(test_lock),
+		T(test_close),
+		T(test_random_and_fs),
+		T(test_each_name),
+		T(test_short_and_interrupted),
+		T(test_partial_tables),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,10 +105,18 @@ static void test_u64(void **state)
 		bool whole;
 		uint64_t value;
 	} cases[] = {
-		{"0", true, 0}, {"7", true, 7}, {"18446744073709551615", true, UINT64_MAX},
-		{"18446744073709551616", false, 0}, {"99999999999999999999999", false, 0},
-		{"-1", false, 0}, {"-0", false, 0}, {"1.0", false, 0}, {"1e2", false, 0},
-		{"\"1\"", false, 0}, {"true", false, 0}, {"[]", false, 0},
+		{"0", true, 0},
+		{"7", true, 7},
+		{"18446744073709551615", true, UINT64_MAX},
+		{"18446744073709551616", false, 0},
+		{"99999999999999999999999", false, 0},
+		{"-1", false, 0},
+		{"-0", false, 0},
+		{"1.0", false, 0},
+		{"1e2", false, 0},
+		{"\"1\"", false, 0},
+		{"true", false, 0},
+		{"[]", false, 0},
 	};
 	_cleanup_(json_freep) json_doc *doc = NULL;
 	for (size_t i = 0; i < COUNT_OF(cases); i++) {
@@ -146,10 +154,39 @@ static void test_bad_json(void **state)
 {
 	(void)state;
 	static const char *const bad[] = {
-		"", " ", "{", "[", "[1,]", "{\"a\":1,}", "{a:1}", "01", "1.", "+1", "NaN", "'a'",
-		"\"a", "\"\\x\"", "\"\\ud800\"", "\"\\udc00\"", "\"\xff\"", "\"\xc3\"", "1 2",
-		"{} x", "tru", "nul", "\"a\nb\"", "[1 2]", "{\"a\" 1}", "\xef\xbb\xbf{}", "/**/1",
-		"-", "1e", "\xff", "]", "}", ",",
+		"",
+		" ",
+		"{",
+		"[",
+		"[1,]",
+		"{\"a\":1,}",
+		"{a:1}",
+		"01",
+		"1.",
+		"+1",
+		"NaN",
+		"'a'",
+		"\"a",
+		"\"\\x\"",
+		"\"\\ud800\"",
+		"\"\\udc00\"",
+		"\"\xff\"",
+		"\"\xc3\"",
+		"1 2",
+		"{} x",
+		"tru",
+		"nul",
+		"\"a\nb\"",
+		"[1 2]",
+		"{\"a\" 1}",
+		"\xef\xbb\xbf{}",
+		"/**/1",
+		"-",
+		"1e",
+		"\xff",
+		"]",
+		"}",
+		",",
 	};
 	_cleanup_(json_freep) json_doc *doc = NULL;
 	for (size_t i = 0; i < COUNT_OF(bad); i++) {
@@ -210,7 +247,9 @@ static void test_sizes(void **state)
 {
 	(void)state;
 	_cleanup_(json_freep) json_doc *doc = NULL;
-	enum { MOST = 400000 };
+	enum {
+		MOST = 400000
+	};
 	char *text = malloc(MOST);
 	for (size_t count = 1; count < MOST / 2; count = count * 5 / 3 + 1) {
 		for (int shape = 0; shape < 3; shape++) {
@@ -316,11 +355,27 @@ static void test_check_good(void **state)
 {
 	(void)state;
 	static const char *const good[] = {
-		"{}", "[]", " { } ", "[ ]", "0", "-0", "-0.0e-0", "1E+5", "12.340", "true", "false",
-		"null", "\"\"", "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0000\\uFFFF\\ud83D\\uDe00\"",
-		"{\"a\":1,\"b\":{\"a\":2,\"b\":[{\"a\":3},{\"a\":4}]}}", "{\"\":1,\" \":2}",
-		"\"\x7f\xc3\xa9\xf0\x9f\x98\x80\"", "[ 1 , 2 , [ ] , { \"k\" : null } ]",
-		"{\"a\":1,\"\\u0041\":2}", "\"\xe2\x80\xa8\"", "123456789012345678901234567890",
+		"{}",
+		"[]",
+		" { } ",
+		"[ ]",
+		"0",
+		"-0",
+		"-0.0e-0",
+		"1E+5",
+		"12.340",
+		"true",
+		"false",
+		"null",
+		"\"\"",
+		"\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0000\\uFFFF\\ud83D\\uDe00\"",
+		"{\"a\":1,\"b\":{\"a\":2,\"b\":[{\"a\":3},{\"a\":4}]}}",
+		"{\"\":1,\" \":2}",
+		"\"\x7f\xc3\xa9\xf0\x9f\x98\x80\"",
+		"[ 1 , 2 , [ ] , { \"k\" : null } ]",
+		"{\"a\":1,\"\\u0041\":2}",
+		"\"\xe2\x80\xa8\"",
+		"123456789012345678901234567890",
 	};
 	for (size_t i = 0; i < COUNT_OF(good); i++)
 		assert_checked(sheaf_str_of(good[i]), JSON_NONE, 0);
@@ -330,30 +385,112 @@ static void test_check_bad(void **state)
 {
 	(void)state;
 	static const char *const bad[] = {
-		"", " ", "{", "}", "[", "]", "[1", "[1,", "[1,]", "[,1]", "{\"a\"", "{\"a\":",
-		"{\"a\":1", "{\"a\":1,", "{\"a\":1,}", "{,}", "{1:2}", "{a:1}", "{\"a\" 1}",
-		"[1 2]", "{\"a\":1]", "[1}", "1 2", "{}{}", "[][]", "{} x", "01", "-01", "00", "1.",
-		".5", "+1",
-		"-", "1e", "1e+", "1.e5", "0x10", "NaN", "Infinity", "-Infinity", "tru", "truex",
-		"nul", "fals", "'a'", "\"a", "\"\\", "\"\\\"", "\"\\x\"", "\"\\u12\"",
+		"",
+		" ",
+		"{",
+		"}",
+		"[",
+		"]",
+		"[1",
+		"[1,",
+		"[1,]",
+		"[,1]",
+		"{\"a\"",
+		"{\"a\":",
+		"{\"a\":1",
+		"{\"a\":1,",
+		"{\"a\":1,}",
+		"{,}",
+		"{1:2}",
+		"{a:1}",
+		"{\"a\" 1}",
+		"[1 2]",
+		"{\"a\":1]",
+		"[1}",
+		"1 2",
+		"{}{}",
+		"[][]",
+		"{} x",
+		"01",
+		"-01",
+		"00",
+		"1.",
+		".5",
+		"+1",
+		"-",
+		"1e",
+		"1e+",
+		"1.e5",
+		"0x10",
+		"NaN",
+		"Infinity",
+		"-Infinity",
+		"tru",
+		"truex",
+		"nul",
+		"fals",
+		"'a'",
+		"\"a",
+		"\"\\",
+		"\"\\\"",
+		"\"\\x\"",
+		"\"\\u12\"",
 		"\"\\u123g\"",
-		"\"\\u\"", "/**/1", "\xef\xbb\xbf{}", "\xc3\xa9", ",", ":", "[\"a\":1]",
+		"\"\\u\"",
+		"/**/1",
+		"\xef\xbb\xbf{}",
+		"\xc3\xa9",
+		",",
+		":",
+		"[\"a\":1]",
 		/* controls in strings and between tokens */
-		"\"a\nb\"", "\"\t\"", "\"\x1f\"", "\n1", "1\n", "{\n}", "[1,\n2]", "{\"a\":\r1}",
-		"\t1", "1\t", "[1,\t2]", "{\"a\"\v:1}", "[\f]",
+		"\"a\nb\"",
+		"\"\t\"",
+		"\"\x1f\"",
+		"\n1",
+		"1\n",
+		"{\n}",
+		"[1,\n2]",
+		"{\"a\":\r1}",
+		"\t1",
+		"1\t",
+		"[1,\t2]",
+		"{\"a\"\v:1}",
+		"[\f]",
 		/* lone surrogates */
-		"\"\\ud800\"", "\"\\uDBFF\"", "\"\\udc00\"", "\"\\udfff\"", "\"\\ud800\\ud800\"",
-		"\"\\ud800x\"", "\"\\ud800\\n\"", "\"\\ud800\\u0041\"", "\"\\udc00\\ud800\"",
-		"\"\\ud83d\\ude00\\ud83d\"", "\"\\ud800\\udc0\"", "\"\\ud800\\", "\"\\ud800",
+		"\"\\ud800\"",
+		"\"\\uDBFF\"",
+		"\"\\udc00\"",
+		"\"\\udfff\"",
+		"\"\\ud800\\ud800\"",
+		"\"\\ud800x\"",
+		"\"\\ud800\\n\"",
+		"\"\\ud800\\u0041\"",
+		"\"\\udc00\\ud800\"",
+		"\"\\ud83d\\ude00\\ud83d\"",
+		"\"\\ud800\\udc0\"",
+		"\"\\ud800\\",
+		"\"\\ud800",
 		/* broken UTF-8 */
-		"\"\xff\"", "\"\x80\"", "\"\xc3\"", "\"\xc0\x80\"", "\"\xed\xa0\x80\"",
-		"\"\xf4\x90\x80\x80\"", "\"\xe2\x82\"",
+		"\"\xff\"",
+		"\"\x80\"",
+		"\"\xc3\"",
+		"\"\xc0\x80\"",
+		"\"\xed\xa0\x80\"",
+		"\"\xf4\x90\x80\x80\"",
+		"\"\xe2\x82\"",
 		/* the same key twice */
-		"{\"a\":1,\"a\":2}", "{\"a\":1,\"\\u0061\":2}", "{\"\":1,\"\":2}",
-		"{\"x\":{\"a\":1,\"b\":2,\"a\":3}}", "[{\"a\":1},{\"b\":1,\"b\":2}]",
-		"{\"\xf0\x9f\x98\x80\":1,\"\\ud83d\\ude00\":1}", "{\"a\\/b\":1,\"a/b\":1}",
-		"{\"\\n\":1,\"\\u000a\":1}", "{\"\xc3\xa9\":1,\"\\u00e9\":1}",
-		"{\"\xe2\x82\xac\":1,\"\\u20ac\":1}", "{\"a\":[{\"k\":1}],\"b\":0,\"a\":1}",
+		"{\"a\":1,\"a\":2}",
+		"{\"a\":1,\"\\u0061\":2}",
+		"{\"\":1,\"\":2}",
+		"{\"x\":{\"a\":1,\"b\":2,\"a\":3}}",
+		"[{\"a\":1},{\"b\":1,\"b\":2}]",
+		"{\"\xf0\x9f\x98\x80\":1,\"\\ud83d\\ude00\":1}",
+		"{\"a\\/b\":1,\"a/b\":1}",
+		"{\"\\n\":1,\"\\u000a\":1}",
+		"{\"\xc3\xa9\":1,\"\\u00e9\":1}",
+		"{\"\xe2\x82\xac\":1,\"\\u20ac\":1}",
+		"{\"a\":[{\"k\":1}],\"b\":0,\"a\":1}",
 	};
 	for (size_t i = 0; i < COUNT_OF(bad); i++)
 		assert_checked(sheaf_str_of(bad[i]), JSON_NONE, SHEAF_INVALID);
@@ -499,10 +636,19 @@ static bool no_twins(const json_val *v, unsigned depth)
 
 static size_t random_json(char *out, size_t room, unsigned depth)
 {
-	static const char *const atoms[] = {
-		"1", "-0.5e3", "true", "null", "\"\"", "\"a\\n\"", "\"\\ud83d\\ude00\"", "[]", "{}",
-		"\"\xc3\xa9\"", "\"long enough to fill a block of sixteen\"", "0"};
-	static const char *const names[] = {"a", "b",         "\\u0061", "c",
+	static const char *const atoms[] = {"1",
+	                                    "-0.5e3",
+	                                    "true",
+	                                    "null",
+	                                    "\"\"",
+	                                    "\"a\\n\"",
+	                                    "\"\\ud83d\\ude00\"",
+	                                    "[]",
+	                                    "{}",
+	                                    "\"\xc3\xa9\"",
+	                                    "\"long enough to fill a block of sixteen\"",
+	                                    "0"};
+	static const char *const names[] = {"a", "b",        "\\u0061", "c",
 	                                    "d", "\xc3\xa9", "\\u00e9", ""};
 	_cleanup_(buf_free) buf b = BUF_INIT(room);
 	int kind = depth > 4 ? 0 : rand() % 4;
@@ -705,13 +851,28 @@ static void test_member_blocks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_values), T(test_absent), T(test_u64), T(test_iteration), T(test_bad_json),
-		T(test_text_need_not_end_with_nul), T(test_reuse_does_not_allocate), T(test_sizes),
-		T(test_parse_out_of_memory), T(test_round_trip), T(test_check_good),
-		T(test_check_bad), T(test_check_says_where), T(test_check_type),
-		T(test_check_depth), T(test_check_many_keys), T(test_check_out_of_memory),
-		T(test_check_agrees_with_the_parser), T(test_mend), T(test_member_bytes),
-		T(test_member_next), T(test_member_blocks),
+		T(test_values),
+		T(test_absent),
+		T(test_u64),
+		T(test_iteration),
+		T(test_bad_json),
+		T(test_text_need_not_end_with_nul),
+		T(test_reuse_does_not_allocate),
+		T(test_sizes),
+		T(test_parse_out_of_memory),
+		T(test_round_trip),
+		T(test_check_good),
+		T(test_check_bad),
+		T(test_check_says_where),
+		T(test_check_type),
+		T(test_check_depth),
+		T(test_check_many_keys),
+		T(test_check_out_of_memory),
+		T(test_check_agrees_with_the_parser),
+		T(test_mend),
+		T(test_member_bytes),
+		T(test_member_next),
+		T(test_member_blocks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,7 +30,9 @@ static int no_leak(void **state)
 	return live == 0 ? 0 : -1;
 }
 
-enum { KEYS = 5000 };
+enum {
+	KEYS = 5000
+};
 static char names[KEYS][16];
 
 static sheaf_str name_of(size_t i)
@@ -201,7 +203,7 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_empty), T(test_set_get_replace), T(test_odd_keys), T(test_each),
+		T(test_empty),  T(test_set_get_replace),     T(test_odd_keys),      T(test_each),
 		T(test_random), T(test_churn_does_not_grow), T(test_out_of_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -174,10 +174,15 @@ static void test_fail_alloc_itself(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_zero_bytes_give_a_pointer), T(test_zalloc_is_zero),
-		T(test_failed_resize_keeps_the_block), T(test_dup), T(test_grow),
-		T(test_grow_failure_changes_nothing), T(test_freep),
-		T(test_incomplete_table_is_none), T(test_fail_alloc_itself),
+		T(test_zero_bytes_give_a_pointer),
+		T(test_zalloc_is_zero),
+		T(test_failed_resize_keeps_the_block),
+		T(test_dup),
+		T(test_grow),
+		T(test_grow_failure_changes_nothing),
+		T(test_freep),
+		T(test_incomplete_table_is_none),
+		T(test_fail_alloc_itself),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,10 +31,12 @@ static void test_equality(void **state)
 static void test_order(void **state)
 {
 	(void)state;
-	static const sheaf_str sorted[] = {{NULL, 0},   {"\0", 1},  {"a", 1},     {"a\0", 2},
-	                                   {"aa", 2},   {"ab", 2},  {"b", 1},     {"\x7f", 1},
+	static const sheaf_str sorted[] = {{NULL, 0},   {"\0", 1},   {"a", 1},       {"a\0", 2},
+	                                   {"aa", 2},   {"ab", 2},   {"b", 1},       {"\x7f", 1},
 	                                   {"\x80", 1}, {"\xff", 1}, {"\xff\x01", 2}};
-	enum { COUNT = sizeof(sorted) / sizeof(sorted[0]) };
+	enum {
+		COUNT = sizeof(sorted) / sizeof(sorted[0])
+	};
 	for (int i = 0; i < COUNT; i++) {
 		for (int k = 0; k < COUNT; k++) {
 			int order = str_cmp(sorted[i], sorted[k]);
@@ -65,7 +67,9 @@ static void test_hash_tells_apart(void **state)
 {
 	(void)state;
 	/* All lengths of zeros, every single bit of 64 bytes, and numbers: no two alike. */
-	enum { COUNT = 64 + 64 * 8 + 20000 };
+	enum {
+		COUNT = 64 + 64 * 8 + 20000
+	};
 	uint64_t *seen = malloc(COUNT * sizeof(*seen));
 	char bytes[64] = {0};
 	size_t n = 0;

@@ -121,12 +121,12 @@ static void test_mend_maximal_parts(void **state)
 	MENDED("plain", "plain", 0);
 	MENDED("a\x80z", "a" X "z", 1);
 	MENDED("\xc0\x80", X X, 2);
-	MENDED("\xed\xa0\x80", X X X, 3);            /* a surrogate */
-	MENDED("\xe2\x82", X, 1);                    /* cut off */
+	MENDED("\xed\xa0\x80", X X X, 3); /* a surrogate */
+	MENDED("\xe2\x82", X, 1);         /* cut off */
 	MENDED("\xe2\x82z", X "z", 1);
 	MENDED("\xf0\x9f\x98", X, 1);
 	MENDED("\xf0\x9f\x98\xe2\x82\xac", X "\xe2\x82\xac", 1);
-	MENDED("\xf4\x90\x80\x80", X X X X, 4);      /* over U+10FFFF */
+	MENDED("\xf4\x90\x80\x80", X X X X, 4); /* over U+10FFFF */
 	MENDED("\xff\xfe", X X, 2);
 	/* The example of Unicode 15, table 3-11. */
 	MENDED("\xe1\x80\xe2\xf0\x91\x92\xf1\xbf\x41", X X X X "A", 4);

@@ -168,7 +168,10 @@ static void test_child_has_other_randomness(void **state)
 	munmap(shared, 4096);
 }
 
-enum { THREADS = 4, PER_THREAD = 20000 };
+enum {
+	THREADS = 4,
+	PER_THREAD = 20000
+};
 
 static void *make_many(void *arg)
 {
@@ -191,8 +194,8 @@ static void test_threads(void **state)
 	char(*ids)[UUID_TEXT + 1] = calloc(THREADS * PER_THREAD, UUID_TEXT + 1);
 	pthread_t threads[THREADS];
 	for (size_t i = 0; i < THREADS; i++)
-		assert_int_equal(
-			pthread_create(&threads[i], NULL, make_many, ids + i * PER_THREAD), 0);
+		assert_int_equal(pthread_create(&threads[i], NULL, make_many, ids + i * PER_THREAD),
+		                 0);
 	for (size_t i = 0; i < THREADS; i++) {
 		void *bad = NULL;
 		pthread_join(threads[i], &bad);

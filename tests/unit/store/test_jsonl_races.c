@@ -34,7 +34,7 @@ static sheaf_error err;
 /* ---- System calls that can be told to be slow, short or failing ------------------------------- */
 
 static _Atomic int slow_sync_ms, slow_write_ms, slow_directory_ms, fail_directory;
-static void (*at_lock)(void); /* called once, before a write lock is taken */
+static void (*at_lock)(void);  /* called once, before a write lock is taken */
 static void (*at_short)(void); /* one write is short, then this is called */
 
 static int my_fdatasync(void *ctx, int fd)
@@ -339,7 +339,8 @@ static void parent_of_an_earlier_life(void **state)
 	sheaf_appended root = SHEAF_APPENDED_INIT;
 	(void)state;
 	sheaf_session *s = open_in(store, "A");
-	assert_int_equal(sheaf_session_append_text(s, "user", sheaf_str_of("root"), &root, &err), 0);
+	assert_int_equal(sheaf_session_append_text(s, "user", sheaf_str_of("root"), &root, &err),
+	                 0);
 	say(s, "two");
 	sheaf_message *m = sheaf_message_new("user");
 	sheaf_message_text(m, sheaf_str_of("child"));
