@@ -9,8 +9,8 @@
 #   examples/<name>.c                  example_<name>            label example
 #   bench/*.c                          sheaf-bench               label bench
 #
-# Files in tests/crash and tests/fault that do not begin with test_ are linked into every program
-# of their folder. tests/support is linked into all of them.
+# Files in tests/crash and tests/fault that do not begin with test_ serve every program of their
+# folder, tests/support serves all of them.
 #
 # A test runs in an empty directory of its own, which is also its HOME and TMPDIR and goes when
 # the test ends. Exit code 77 means skipped.
@@ -74,10 +74,17 @@ foreach(kind crash fault)
   set(shared ${sources})
   list(FILTER shared EXCLUDE REGEX "/test_[^/]*\\.c$")
   list(FILTER sources INCLUDE REGEX "/test_[^/]*\\.c$")
+  set(shared_library)
+  if(shared)
+    set(shared_library sheaf_support_${kind})
+    add_library(${shared_library} STATIC ${shared})
+    target_link_libraries(${shared_library} PUBLIC sheaf_support)
+  endif()
   foreach(source ${sources})
     cmake_path(GET source STEM stem)
     string(REGEX REPLACE "^test_" "" name ${stem})
-    sheaf_test_program(test_${kind}_${name} ${kind} 1200 ${source} ${shared})
+    sheaf_test_program(test_${kind}_${name} ${kind} 1200 ${source})
+    target_link_libraries(test_${kind}_${name} PRIVATE ${shared_library})
   endforeach()
 endforeach()
 

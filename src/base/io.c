@@ -204,11 +204,12 @@ static void sys_sleep_us(UNUSED void *ctx, int64_t us)
 
 /* The table in use. */
 
-#define SLOTS(X)                                                                                   \
-	X(open_beneath)                                                                            \
-	X(open_root) X(close) X(pread) X(write) X(pwrite) X(fdatasync) X(fsync) X(ftruncate)       \
-		X(fchmod) X(mkdir) X(link) X(rename) X(unlink) X(statx) X(lock) X(getdents)        \
-			X(statfs_type) X(random) X(realtime_us) X(monotonic_us) X(sleep_us)
+/* clang-format off */
+#define SLOTS(X) \
+	X(open_beneath) X(open_root) X(close) X(pread) X(write) X(pwrite) X(fdatasync) X(fsync) \
+	X(ftruncate) X(fchmod) X(mkdir) X(link) X(rename) X(unlink) X(statx) X(lock) X(getdents) \
+	X(statfs_type) X(random) X(realtime_us) X(monotonic_us) X(sleep_us)
+/* clang-format on */
 
 #define SLOT_SYSTEM(slot) .slot = sys_##slot,
 static const sheaf_io system_io = {.size = sizeof(sheaf_io), .ctx = NULL, SLOTS(SLOT_SYSTEM)};

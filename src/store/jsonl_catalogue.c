@@ -534,6 +534,30 @@ static void begin_file(jcatalogue *c, jowner *o)
 		write_snapshot(o, NULL, 0, 0);
 }
 
+#define TICK_NS INT64_C(20000000) /* no filesystem's clock is coarser */
+
+/*
+ * A change of the directory so soon after the last one may leave its mtime as it is. Whoever dies
+ * between the change and its row would then leave a catalogue that seems to know all and does not:
+ * so it says beforehand, and on the disk, that it does not. Mutex and file lock held.
+ */
+static void doubt(jcatalogue *c, jowner *o)
+{
+	row_write(&c->pending, ROW_DIRECTORY, "", &(io_stat){0}, 0, NULL, 0, false);
+	bool good = c->pending.status == 0;
+	if (good) {
+		jrow_seal(c->pending.ptr, 1, 0);
+		good = io_write(c->fd, c->pending.ptr, c->pending.len) == (ssize_t)c->pending.len &&
+		       io_fdatasync(c->fd) == 0 && read_tail(c, c->read_to + c->pending.len) == 0;
+	}
+	buf_reset(&c->pending);
+	if (good)
+		return;
+	io_unlink(jowner_side(o), FILE_NAME);
+	forget(c);
+	c->locked = false;
+}
+
 void jcatalogue_begin(jowner *o)
 {
 	jcatalogue *c = o->catalogue;
@@ -542,6 +566,9 @@ void jcatalogue_begin(jowner *o)
 	c->locked = jcatalogue_lock(c, o);
 	c->before_ns = directory_ns(o);
 	buf_reset(&c->pending);
+	if (c->locked && c->known_ns == c->before_ns && c->known_ns &&
+	    clock_now_us() * 1000 - c->before_ns < TICK_NS)
+		doubt(c, o);
 }
 
 void jcatalogue_end(jowner *o)

@@ -5,7 +5,8 @@
  * A crash can only hurt what was not synced, and writers keep that within a
  * window. Bad bytes there are a tear when nothing valid follows them, or when
  * they hold NULs as a filesystem leaves them: a run of two or more that touches
- * a sector boundary, where a size grew and the bytes never came. Then all after
+ * a sector boundary, where a size grew and the bytes never came; or one alone, in
+ * place of the brace of a line that begins with a sector's last byte. Then all after
  * the last complete batch goes, valid lines included: none of it was
  * acknowledged as durable. Anything else is damage, and damage is never cut.
  */
@@ -60,6 +61,13 @@ jtail_kind jtail_classify(int fd, uint64_t bad, uint64_t end)
 	if (rc == 0)
 		return JTAIL_TEAR;
 	bool valid = first.text.ptr && record_crc_ok(first.text);
+	if (!valid && first.length && first.offset % SECTOR == SECTOR - 1) {
+		char brace;
+		if (io_pread_full(fd, &brace, 1, (off_t)first.offset) != 1)
+			return JTAIL_FAILED;
+		if (brace == 0)
+			return JTAIL_TEAR;
+	}
 	if (!valid) {
 		rc = has_sector_nuls(fd, first.offset, first.offset + first.length);
 		if (rc)

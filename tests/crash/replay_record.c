@@ -13,7 +13,8 @@
 #include "support/files.h"
 
 #define SETUP_FROM 40u
-#define AGE_BEGINS INT64_C(1750000000000000000)
+#define AGE_BEGINS INT64_C(1690000000000000000) /* before the clock of fault_io.h, */
+#define AGE_RACES INT64_C(1750000000000000000)  /* or after it: what changed, changed just now */
 #define TICK_NS INT64_C(4000000)
 
 static void *grown(void *items, size_t *room, size_t count, size_t each)
@@ -25,6 +26,12 @@ static void *grown(void *items, size_t *room, size_t count, size_t each)
 	if (items == NULL)
 		abort();
 	return items;
+}
+
+static int64_t age_now(const recording *r)
+{
+	int64_t begins = r->ops_per_tick > 1 ? AGE_RACES : AGE_BEGINS;
+	return begins + (int64_t)((r->op_count + 1) / r->ops_per_tick) * TICK_NS;
 }
 
 /* ---- Nodes ---------------------------------------------------------------------------- */
@@ -46,7 +53,7 @@ static int node_of_fd(const recording *r, int fd)
 static int node_add(recording *r, ino_t real)
 {
 	r->nodes = grown(r->nodes, &r->node_room, r->node_count + 1, sizeof(*r->nodes));
-	r->nodes[r->node_count] = (recorded_node){real, AGE_BEGINS};
+	r->nodes[r->node_count] = (recorded_node){real, age_now(r)};
 	return (int)r->node_count++;
 }
 
@@ -62,11 +69,6 @@ static int split(const recording *r, int dir, const char *path, char name[REPLAY
 		return node_of_fd(r, dir);
 	snprintf(above, sizeof(above), "%.*s", (int)(slash - path), path);
 	return fstatat(dir, above, &st, 0) ? -1 : node_of(r, st.st_ino);
-}
-
-static int64_t age_now(const recording *r)
-{
-	return AGE_BEGINS + (int64_t)((r->op_count + 1) / r->ops_per_tick) * TICK_NS;
 }
 
 /* ---- Operations -------------------------------------------------------------------------- */

@@ -9,7 +9,6 @@
 
 #include "support/fault_io.h"
 
-#define SETUP_FROM 40u
 #define COMPLAINTS_MAX 60
 
 tally trials;
@@ -40,11 +39,8 @@ static void die(const char *what, const scenario *sc, size_t at, const sheaf_err
 static void open_and_set_up(player *p, const golden *g, const char *dir)
 {
 	sheaf_error err;
-	if (player_open(p, g->memory ? NULL : dir, &err))
-		die("cannot open", g->sc, 0, &err);
-	for (unsigned i = 0; g->sc->setup[i].kind != STEP_END; i++)
-		if (player_do(p, &g->sc->setup[i], SETUP_FROM + i, false, &err))
-			die("the setup fails", g->sc, i, &err);
+	if (player_set_up(p, g->sc, g->memory ? NULL : dir, &err))
+		die("the setup fails", g->sc, 0, &err);
 }
 
 /* What each session says, read with a store of its own where there can be one. */
@@ -270,8 +266,10 @@ static void recover(run *r)
 		if (player_open(&r->p, NULL, &err))
 			complain(r, "the store cannot be opened any more: %s", err.message);
 	}
-	if (r->p.store == NULL && s->kind != STEP_REOPEN)
+	if (r->p.store == NULL && s->kind != STEP_REOPEN) {
+		complain(r, "there is no store any more");
 		return;
+	}
 	if (!r->g->memory)
 		expect_undamaged(r, mask_for(r, DAMAGE_MASK), "before the repeat");
 	int rc = player_do(&r->p, s, r->at, true, &err);

@@ -476,6 +476,11 @@ void fault_io_clock(int64_t realtime_us)
 	io.realtime = CLOCK_BEGINS + realtime_us;
 }
 
+int64_t fault_io_now(void)
+{
+	return io.realtime;
+}
+
 void fault_io_wait(int64_t us)
 {
 	io.monotonic += us;

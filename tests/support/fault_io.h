@@ -110,7 +110,8 @@ int fault_io_hit_slot(void);                /* the slot of the first, or -1 */
 void fault_io_watch(fault_watch_fn fn, void *ctx);   /* after every call that changes or opens */
 void fault_io_map_stat(fault_stat_fn fn, void *ctx); /* may rewrite what statx answers */
 
-void fault_io_clock(int64_t realtime_us); /* where the clock stands */
+void fault_io_clock(int64_t realtime_us); /* where the clock stands, from its beginning */
+int64_t fault_io_now(void);               /* what the library is told */
 void fault_io_wait(int64_t us);           /* the monotonic clock goes on by this much */
 void fault_io_seed(uint64_t seed);
 

@@ -42,6 +42,19 @@ int player_open(player *p, const char *dir, sheaf_error *err)
 	return sheaf_open(&p->store, url, &options, err);
 }
 
+int player_set_up(player *p, const scenario *sc, const char *dir, sheaf_error *err)
+{
+	int rc = 0;
+
+	if (sc->setup[0].kind == STEP_END && dir != NULL)
+		snprintf(p->dir, sizeof(p->dir), "%s", dir);
+	else
+		rc = player_open(p, dir, err);
+	for (unsigned i = 0; rc == 0 && sc->setup[i].kind != STEP_END; i++)
+		rc = player_do(p, &sc->setup[i], SETUP_FROM + i, false, err);
+	return rc;
+}
+
 static void close_handles(player *p)
 {
 	for (size_t i = 0; i < PLAY_SESSIONS; i++) {
@@ -492,7 +505,8 @@ int player_do(player *p, const step *what, unsigned at, bool again, sheaf_error 
 
 	memset(err, 0, sizeof(*err));
 	p->existed = false;
-	fault_io_clock((int64_t)at * 1000000);
+	/* Setups come before, also in time. */
+	fault_io_clock((int64_t)(at >= SETUP_FROM ? at - SETUP_FROM : at + SETUP_FROM) * 1000000);
 	fault_io_wait(700000);
 	if (step_reads(what))
 		return do_read(p, what, err);

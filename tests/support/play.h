@@ -58,7 +58,8 @@ typedef struct step {
 
 typedef struct scenario {
 	const char *name;
-	const step *setup; /* played before anything is counted, failed or recorded */
+	const step *setup; /* played before anything is counted, failed or recorded; may be empty, then
+	                      the first step opens the store */
 	const step *steps;
 	bool files;    /* needs jsonl */
 	unsigned dear; /* takes long: where every n is tried, this many share the work of each */
@@ -92,14 +93,19 @@ typedef struct player {
 	bool existed;                    /* a repeat found its work done */
 } player;
 
-/* Opens the store. `dir` NULL: memory. */
+/* Opens the store. `dir` NULL: where it was, or memory. */
 int player_open(player *p, const char *dir, sheaf_error *err);
+/* Opens it and plays a setup. */
+int player_set_up(player *p, const scenario *sc, const char *dir, sheaf_error *err);
 void player_close(player *p); /* store and handles; `said` and what is on the disk stay */
 void player_free(player *p);  /* all of it */
 
+/* Steps of setups are numbered from here on. */
+#define SETUP_FROM 40u
+
 /*
- * Plays step number `at` of a scenario (setups count from 40 on). A repeat with
- * `again` takes what an earlier try left behind for success.
+ * Plays step number `at` of a scenario. A repeat with `again` takes what an
+ * earlier try left behind for success.
  */
 int player_do(player *p, const step *s, unsigned at, bool again, sheaf_error *err);
 

@@ -12,6 +12,7 @@
 		}                                                                                  \
 	}
 
+#define END {.kind = STEP_END}
 #define CREATE(s)                                                                                  \
 	{                                                                                          \
 		.kind = STEP_CREATE, .session = (s)                                                \
@@ -126,6 +127,7 @@
 	}
 
 const scenario scenarios[] = {
+	{"first", STEPS(END), STEPS(REOPEN, CREATE("a"), TEXT("a", 60), CREATE("one/two/b")), true, 1},
 	{"append", STEPS(CREATE("a"), TEXT("a", 40)),
          STEPS(TEXT("a", 300), AUTO("a", 700), TEXT("a", 1500), TEXT("a", 10)), false, 1},
 	{"batch", STEPS(CREATE("a")),
@@ -137,10 +139,14 @@ const scenario scenarios[] = {
          STEPS(CREATE("a"), CREATE("one/two/b"), TEXT("one/two/b", 80), CREATE("one/two/c"),
                TEXT("a", 30)),
          false, 1},
-	{"levels", STEPS(CREATE("a")),
+	{"levels", STEPS(CREATE("a"), TEXT("a", 30)),
          STEPS(TEXT_PROCESS("a", 400), NAME_PROCESS("a"), TEXT_PROCESS("a", 900), AGAIN("a", 0),
                TEXT_PROCESS("a", 20), TEXT("a", 20), NAME_PROCESS("a")),
-         false, 1},
+         true, 1},
+	{"fork-unsynced", STEPS(CREATE("a"), TEXT("a", 50)),
+         STEPS(TEXT_PROCESS("a", 300), FORK("a", "b"), TEXT_PROCESS("a", 700), FORK("a", "c"),
+               TEXT("c", 20), DELETE("a"), TEXT("b", 30)),
+         true, 1},
 	{"fork", STEPS(CREATE("a"), TEXT("a", 90), TEXT("a", 200)),
          STEPS(FORK("a", "b"), TEXT("b", 110), TEXT("a", 70), FORK("b", "c"), TEXT("c", 10)), false,
          1},
@@ -174,7 +180,7 @@ const scenario scenarios[] = {
 	{"sidecar", STEPS(CREATE("a"), CUSTOM("a", 600), TEXT("a", 30), REOPEN, RECORDS("a")),
          STEPS(TEXT("a", 60), CUSTOM("a", 520), REOPEN, TEXT("a", 50), AGAIN("a", 0), RECORDS("a"),
                DELETE("a")),
-         true, 17},
+         true, 97},
 };
 
 const size_t scenario_count = sizeof(scenarios) / sizeof(scenarios[0]);
