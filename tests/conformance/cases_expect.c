@@ -180,6 +180,45 @@ CASE(expect_turn_does_not_mind_labels_of_others)
 	IDS(t_path(t, a, NULL), "u1 a1");
 }
 
+CASE(expect_turn_is_not_fooled_by_failures)
+{
+	/* What failed has shown the handle nothing. */
+	sheaf_session *a = t_new(t, "s");
+	SAY(a, "user", "1", .id = "u1");
+	sheaf_session *b = t_existing(t, "s");
+	SAY(b, "assistant", "faster", .id = "b1");
+	FAILS(NOT_FOUND, TRY_SAY(a, "user", "x", .parent = "ghost"));
+	FAILS(CONFLICT, TRY_SAY(a, "user", "x", .id = "u1", .parent = "b1"));
+	sheaf_batch *turn = t_batch(t);
+	ADD(turn, "assistant", "reply to u1", .id = "a1");
+	FAILS(STALE,
+	      sheaf_session_append_turn(a, turn, S("t1"), S(NULL), NULL, NULL, NULL, &t->err));
+	EQ(t_revision(t, b), 2);
+}
+
+CASE(expect_turn_after_a_repeat)
+{
+	/* The answer to u2 was lost; others have gone on from there: the turn must learn it. */
+	sheaf_session *a = t_new(t, "s");
+	SAY(a, "user", "1", .id = "u1");
+	sheaf_session *b = t_existing(t, "s");
+	SAY(b, "user", "2", .id = "u2");
+	SAY(b, "assistant", "faster", .id = "b1");
+	SAY(a, "user", "2", .id = "u2");
+	EQ(t->out.existed, 1);
+	sheaf_batch *turn = t_batch(t);
+	ADD(turn, "assistant", "reply to u2", .id = "a1");
+	FAILS(STALE,
+	      sheaf_session_append_turn(a, turn, S("t1"), S(NULL), NULL, NULL, NULL, &t->err));
+	CSTR(t->err.leaf, "b1");
+	/* Where nobody has gone on, a repeat is as good as the append itself. */
+	SAY(b, "user", "3", .id = "u3");
+	SAY(a, "user", "3", .id = "u3");
+	EQ(t->out.existed, 1);
+	OK(sheaf_session_append_turn(a, turn, S("t1"), S(NULL), NULL, NULL, NULL, &t->err));
+	IDS(t_path(t, a, NULL), "u1 u2 b1 u3 a1");
+}
+
 CASE(expect_unknown_kind)
 {
 	sheaf_session *s = t_new(t, "s");

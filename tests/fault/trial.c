@@ -55,10 +55,14 @@ static char **state_of(const player *p, const golden *g)
 	options.readonly = 1;
 	snprintf(url, sizeof(url), "jsonl:%s", p->dir);
 	int rc = g->memory ? 0 : sheaf_open(&own, url, &options, &err);
-	for (size_t i = 0; i < g->who.count; i++)
-		state[i] = rc ? strdup(sheaf_code_name(rc))
+	for (size_t i = 0; i < g->who.count; i++) {
+		char none[100];
+		snprintf(none, sizeof(none), "%s: %s\n", g->who.names[i],
+		         rc == SHEAF_NOT_FOUND ? "absent" : sheaf_code_name(rc));
+		state[i] = rc ? strdup(none)
 		              : session_text(own ? own : p->store, own ? p->dir : NULL,
 		                             g->who.names[i], true);
+	}
 	sheaf_close(own);
 	return state;
 }

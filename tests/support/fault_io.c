@@ -401,19 +401,24 @@ static void do_sleep_us(void *ctx, int64_t us)
 
 /* ---- What tests call ------------------------------------------------------------------- */
 
-void fault_io_install(void)
+const struct sheaf_io *fault_io_table(void)
 {
 #define FAULT_SLOT_FILL(slot) .slot = do_##slot,
 	static const sheaf_io table = {.size = sizeof(table),
 	                               FAULT_SLOTS(FAULT_SLOT_FILL).realtime_us = do_realtime_us,
 	                               .monotonic_us = do_monotonic_us,
 	                               .sleep_us = do_sleep_us};
+	return &table;
+}
+
+void fault_io_install(void)
+{
 	memset(&io, 0, sizeof(io));
 	io.realtime = CLOCK_BEGINS;
 	io.monotonic = 1000000000;
 	io.random = 1;
 	io.hit_slot = -1;
-	sheaf_set_io(&table);
+	sheaf_set_io(fault_io_table());
 }
 
 void fault_io_remove(void)

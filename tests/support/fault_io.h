@@ -22,6 +22,7 @@
 #include <sys/types.h>
 
 struct statx;
+struct sheaf_io;
 
 /* The slots of sheaf_io that can fail. */
 #define FAULT_SLOTS(X)                                                                             \
@@ -114,6 +115,8 @@ void fault_io_clock(int64_t realtime_us); /* where the clock stands, from its be
 int64_t fault_io_now(void);               /* what the library is told */
 void fault_io_wait(int64_t us);           /* the monotonic clock goes on by this much */
 void fault_io_seed(uint64_t seed);
+
+const struct sheaf_io *fault_io_table(void); /* for a test that wants to be watched too */
 
 const char *fault_slot_name(int slot);
 const char *fault_error_name(int error);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "fault_io.h"
+#include "sheaf/sys/seams.h"
 
 #define DEADLINE_US 20000
 
@@ -338,28 +339,25 @@ static int do_repair(player *p, const step *what, sheaf_error *err)
 
 static int spoil(player *p, const step *what)
 {
+	static const char half[] = "{\"type\":\"message\",\"id\":\"torn\",\"parent_id\":\"rec";
+	const sheaf_io *io = fault_io_table();
 	char path[400];
 	struct stat st;
-	unsigned char byte;
+	char byte = 0;
 
 	snprintf(path, sizeof(path), "%s/%s.jsonl", p->dir, what->session);
-	int fd = open(path, O_RDWR);
+	int fd = io->open_root(NULL, path, O_RDWR, 0);
 	if (fd < 0 || fstat(fd, &st))
 		abort();
-	if (what->kind == STEP_TEAR) {
-		static const char half[] =
-			"{\"type\":\"message\",\"id\":\"torn\",\"parent_id\":\"rec";
-		if (pwrite(fd, half, sizeof(half) - 1, st.st_size) != (ssize_t)sizeof(half) - 1)
-			abort();
-	} else {
-		off_t at = st.st_size * 2 / 3;
-		if (pread(fd, &byte, 1, at) != 1)
-			abort();
-		byte ^= 4;
-		if (pwrite(fd, &byte, 1, at) != 1)
-			abort();
-	}
-	close(fd);
+	off_t at = what->kind == STEP_TEAR ? st.st_size : st.st_size * 2 / 3;
+	if (what->kind == STEP_DAMAGE && io->pread(NULL, fd, &byte, 1, at) != 1)
+		abort();
+	byte ^= 4;
+	const void *bytes = what->kind == STEP_TEAR ? (const void *)half : &byte;
+	size_t len = what->kind == STEP_TEAR ? sizeof(half) - 1 : 1;
+	if (io->pwrite(NULL, fd, bytes, len, at) != (ssize_t)len)
+		abort();
+	io->close(NULL, fd);
 	return 0;
 }
 

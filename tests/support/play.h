@@ -58,7 +58,8 @@ typedef struct step {
 
 typedef struct scenario {
 	const char *name;
-	const step *setup; /* played before anything is counted, failed or recorded; may be empty, then
+	const step
+		*setup; /* played before anything is counted, failed or recorded; may be empty, then
 	                      the first step opens the store */
 	const step *steps;
 	bool files;    /* needs jsonl */

@@ -12,7 +12,10 @@
 		}                                                                                  \
 	}
 
-#define END {.kind = STEP_END}
+#define END                                                                                        \
+	{                                                                                          \
+		.kind = STEP_END                                                                   \
+	}
 #define CREATE(s)                                                                                  \
 	{                                                                                          \
 		.kind = STEP_CREATE, .session = (s)                                                \
@@ -127,7 +130,8 @@
 	}
 
 const scenario scenarios[] = {
-	{"first", STEPS(END), STEPS(REOPEN, CREATE("a"), TEXT("a", 60), CREATE("one/two/b")), true, 1},
+	{"first", STEPS(END), STEPS(REOPEN, CREATE("a"), TEXT("a", 60), CREATE("one/two/b")), true,
+         1},
 	{"append", STEPS(CREATE("a"), TEXT("a", 40)),
          STEPS(TEXT("a", 300), AUTO("a", 700), TEXT("a", 1500), TEXT("a", 10)), false, 1},
 	{"batch", STEPS(CREATE("a")),

@@ -3,7 +3,7 @@
  * was acknowledged is lost, and nothing that was deleted comes back. And the same without one kind
  * of sync at a time, to show that this would be noticed.
  *
- *     test_replay [--states N] [--seed S] [--jobs J] [--only SCENARIO]
+ *     test_powercut [--states N] [--seed S] [--jobs J] [--only SCENARIO]
  *
  * SHEAF_TEST_SCALE multiplies N; SHEAF_TEST_KEEP leaves images behind that break the promise.
  */
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "replay.h"
+#include "powercut.h"
 #include "support/fault_io.h"
 
 #define SHOWN 12u
@@ -33,7 +33,7 @@ typedef struct task {
 	const char *only;
 } task;
 
-/* ---- Scenarios of our own -------------------------------------------------------------------- */
+/* ---- Scenarios of our own ---- */
 
 #define STEP(k, s)                                                                                 \
 	{                                                                                          \
@@ -97,15 +97,15 @@ static bool at_edge(const recording *r)
 
 static recording *record(const scenario *sc, unsigned round, int forget)
 {
-	recording *r = recording_make(sc, round, forget);
+	recording *r = cut_record(sc, round, forget);
 	for (unsigned k = 1; sc == &edge && !at_edge(r) && k < 400; k++) {
-		recording_free(r);
-		r = recording_make(sc, round + 1000 * k, forget);
+		cut_recording_free(r);
+		r = cut_record(sc, round + 1000 * k, forget);
 	}
 	return r;
 }
 
-/* ---- Images seen already ----------------------------------------------------------------- */
+/* ---- Images seen already ---- */
 
 typedef struct seen {
 	uint64_t (*hashes)[2];
@@ -149,7 +149,7 @@ static bool seen_add(seen *s, const uint64_t hash[2])
 	return true;
 }
 
-/* ---- One recording -------------------------------------------------------------------------- */
+/* ---- One recording ---- */
 
 typedef struct unit {
 	const task *t;
@@ -196,7 +196,7 @@ static void try_image(unit *u, size_t at, uint64_t number, image *img)
 	snprintf(dir, sizeof(dir), "%s/%zu-%llu", u->dir, at, (unsigned long long)number);
 	if (mkdir(dir, 0700))
 		abort();
-	const char *why = image_judge(u->r, acked, img, dir);
+	const char *why = cut_judge(u->r, acked, img, dir);
 	if (why)
 		show(u, at, number, why, dir);
 	if (!why || !getenv("SHEAF_TEST_KEEP"))
@@ -206,29 +206,29 @@ static void try_image(unit *u, size_t at, uint64_t number, image *img)
 /* `states` crashes, spread over all operations. */
 static void run_unit(unit *u, uint64_t states)
 {
-	disk *d = disk_new();
+	disk *d = cut_disk_new();
 	image img = {NULL};
 	uint64_t random = u->t->seed * 1000003 + u->round;
 	const size_t count = u->r->op_count;
 
-	scratch_dir(u->dir, "replay");
+	scratch_dir(u->dir, "powercut");
 	for (const char *c = u->r->name; *c; c++)
 		random = random * 31 + (unsigned char)*c;
 	for (size_t at = 0; at < count; at++) {
-		disk_apply(d, &u->r->ops[at]);
+		cut_disk_apply(d, &u->r->ops[at]);
 		uint64_t share = states * (at + 1) / count - states * at / count;
 		for (uint64_t i = 0; i < share; i++) {
-			disk_image(d, &img, &random);
+			cut_disk_image(d, &img, &random);
 			try_image(u, at, i, &img);
 		}
 	}
 	tree_remove(u->dir);
-	image_free(&img);
-	disk_free(d);
+	cut_image_free(&img);
+	cut_disk_free(d);
 	free(u->seen.hashes);
 }
 
-/* ---- All of them ------------------------------------------------------------------------------ */
+/* ---- All of them ---- */
 
 /* Hundreds of records take their time: fewer states of those. */
 static uint64_t weight_of(const scenario *sc)
@@ -256,7 +256,7 @@ static void work(const task *t, unsigned job, counts *sum)
 			sum->recordings++;
 			sum->operations += r->op_count;
 			run_unit(&u, (t->states * weight_of(sc) + all - 1) / all);
-			recording_free(r);
+			cut_recording_free(r);
 		}
 }
 
@@ -334,7 +334,7 @@ static bool caught(const task *as, int forget, const char *what)
 
 int main(int argc, char **argv)
 {
-	task t = {.states = 240000, .seed = 1, .jobs = 2};
+	task t = {.states = 210000, .seed = 1, .jobs = 2};
 
 	for (int i = 1; i + 1 < argc; i += 2) {
 		if (strcmp(argv[i], "--states") == 0)

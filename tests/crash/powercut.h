@@ -1,10 +1,10 @@
 /*
- * The crash replayer: what a power cut may leave of a scenario, and whether the library makes of
- * it what it promised.
+ * Power cuts: what one may leave of a scenario, and whether the library makes of it what it
+ * promised.
  *
- *   replay_record.c  plays a scenario once on a real directory and notes every operation
- *   replay_disk.c    a model of the disk: what is durable, what is pending, images of both
- *   replay_judge.c   puts an image on a real directory and opens it with the library
+ *   powercut_record.c  plays a scenario once on a real directory and notes every operation
+ *   powercut_disk.c    a model of the disk: what is durable, what is pending, images of both
+ *   powercut_judge.c   puts an image on a real directory and opens it with the library
  *
  * The model. A file has its content as of its last sync and one version for each change since;
  * after a crash it has any of the sizes of these, and each of its 512-byte sectors is that of any
@@ -13,8 +13,8 @@
  * directory for itself. Inode numbers and ages are the model's own, during the recording and
  * afterwards, so that derived files fit what they describe as well as they would on a real disk.
  */
-#ifndef CRASH_REPLAY_H
-#define CRASH_REPLAY_H
+#ifndef CRASH_POWERCUT_H
+#define CRASH_POWERCUT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,10 +23,10 @@
 
 #include "support/play.h"
 
-#define REPLAY_NAME_ROOM 120
-#define REPLAY_STEPS 64
-#define REPLAY_INODES_FROM 1000u
-#define REPLAY_STORE "store"
+#define CUT_NAME_ROOM 120
+#define CUT_STEPS 64
+#define CUT_INODES_FROM 1000u
+#define CUT_STORE "store"
 
 /* ---- What happened ----------------------------------------------------------------- */
 
@@ -48,7 +48,7 @@ typedef struct op {
 	op_kind kind;
 	int node;
 	int dir, to_dir;
-	char name[REPLAY_NAME_ROOM], to[REPLAY_NAME_ROOM];
+	char name[CUT_NAME_ROOM], to[CUT_NAME_ROOM];
 	char *bytes;
 	size_t len;
 	uint64_t at;
@@ -66,13 +66,13 @@ typedef struct recorded_node {
 
 typedef struct recording {
 	const char *name;
-	step steps[REPLAY_STEPS]; /* setup and steps; at[] is the player's number of each */
-	unsigned at[REPLAY_STEPS];
+	step steps[CUT_STEPS]; /* setup and steps; at[] is the player's number of each */
+	unsigned at[CUT_STEPS];
 	unsigned count;
 	cast who;
-	char *texts[REPLAY_STEPS + 1][PLAY_SESSIONS];    /* each session after so many steps */
-	unsigned floor[REPLAY_STEPS + 1][PLAY_SESSIONS]; /* so many steps acknowledged: the oldest
-	                                                    state a session may be in */
+	char *texts[CUT_STEPS + 1][PLAY_SESSIONS]; /* each session after so many steps */
+	/* So many steps acknowledged: the oldest state a session may be in. */
+	unsigned floor[CUT_STEPS + 1][PLAY_SESSIONS];
 	op *ops;
 	size_t op_count, op_room;
 	recorded_node *nodes;
@@ -82,8 +82,8 @@ typedef struct recording {
 } recording;
 
 /* Plays the scenario; the sizes of entries vary with `round`. `forget`: FAULT_NO_… bits. */
-recording *recording_make(const scenario *sc, unsigned round, int forget);
-void recording_free(recording *r);
+recording *cut_record(const scenario *sc, unsigned round, int forget);
+void cut_recording_free(recording *r);
 
 /* ---- The disk ------------------------------------------------------------------------ */
 
@@ -108,18 +108,18 @@ typedef struct image {
 	uint64_t hash[2];
 } image;
 
-disk *disk_new(void);
-void disk_free(disk *d);
-void disk_apply(disk *d, const op *o);
+disk *cut_disk_new(void);
+void cut_disk_free(disk *d);
+void cut_disk_apply(disk *d, const op *o);
 /* One legal state after a crash now. */
-void disk_image(disk *d, image *out, uint64_t *random);
-void image_free(image *img);
+void cut_disk_image(disk *d, image *out, uint64_t *random);
+void cut_image_free(image *img);
 
-uint64_t random_next(uint64_t *state);
+uint64_t cut_random(uint64_t *state);
 
-/* ---- The judgement ---------------------------------------------------------------------- */
+/* ---- The judgement -------------------------------------------------------------------- */
 
-/* NULL, or what is wrong: static text. `acked`: how many steps were. `dir` is an empty directory. */
-const char *image_judge(const recording *r, unsigned acked, const image *img, const char *dir);
+/* NULL, or what is wrong: static text. `acked`: how many steps were. `dir` is empty. */
+const char *cut_judge(const recording *r, unsigned acked, const image *img, const char *dir);
 
 #endif

@@ -1,5 +1,5 @@
 /* The model of the disk: what is durable, what is pending, and images of what a crash leaves. */
-#include "replay.h"
+#include "powercut.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,13 +13,13 @@ typedef struct content {
 } content;
 
 typedef struct entry {
-	char name[REPLAY_NAME_ROOM];
+	char name[CUT_NAME_ROOM];
 	int node;
 } entry;
 
 /* A change of a directory: a name goes, a name comes, or both at once. */
 typedef struct change {
-	char gone[REPLAY_NAME_ROOM], come[REPLAY_NAME_ROOM];
+	char gone[CUT_NAME_ROOM], come[CUT_NAME_ROOM];
 	int node;
 	int64_t mtime_ns;
 	uint64_t when; /* for cuts through the whole disk */
@@ -49,7 +49,7 @@ struct disk {
 	uint64_t when;
 };
 
-uint64_t random_next(uint64_t *state)
+uint64_t cut_random(uint64_t *state)
 {
 	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
 	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -59,7 +59,7 @@ uint64_t random_next(uint64_t *state)
 
 static size_t pick(uint64_t *random, size_t count)
 {
-	return (size_t)(random_next(random) % count);
+	return (size_t)(cut_random(random) % count);
 }
 
 static void *grown(void *items, size_t *room, size_t count, size_t each)
@@ -73,12 +73,12 @@ static void *grown(void *items, size_t *room, size_t count, size_t each)
 	return items;
 }
 
-static void name_set(char to[REPLAY_NAME_ROOM], const char *from)
+static void name_set(char to[CUT_NAME_ROOM], const char *from)
 {
-	memcpy(to, from, REPLAY_NAME_ROOM);
+	memcpy(to, from, CUT_NAME_ROOM);
 }
 
-/* ---- Changes ----------------------------------------------------------------------------- */
+/* ---- Changes ---- */
 
 static node *node_at(disk *d, int number)
 {
@@ -205,7 +205,7 @@ static void fsynced(node *n)
 	n->mode_count = n->age_count = 1;
 }
 
-void disk_apply(disk *d, const op *o)
+void cut_disk_apply(disk *d, const op *o)
 {
 	node *n = node_at(d, o->node);
 
@@ -255,7 +255,7 @@ void disk_apply(disk *d, const op *o)
 	}
 }
 
-disk *disk_new(void)
+disk *cut_disk_new(void)
 {
 	disk *d = calloc(1, sizeof(*d));
 	if (d == NULL)
@@ -266,7 +266,7 @@ disk *disk_new(void)
 	return d;
 }
 
-void disk_free(disk *d)
+void cut_disk_free(disk *d)
 {
 	for (size_t i = 0; i < d->count; i++) {
 		node *n = &d->nodes[i];
@@ -282,7 +282,7 @@ void disk_free(disk *d)
 	free(d);
 }
 
-/* ---- Images -------------------------------------------------------------------------------- */
+/* ---- Images ---- */
 
 /* How an image is chosen: as a whole, or piece by piece. */
 enum {
@@ -456,7 +456,7 @@ static void image_hash(image *img)
 	}
 }
 
-void disk_image(disk *d, image *out, uint64_t *random)
+void cut_disk_image(disk *d, image *out, uint64_t *random)
 {
 	maker m = {.d = d, .img = out, .random = random};
 	size_t most = 0;
@@ -480,7 +480,7 @@ void disk_image(disk *d, image *out, uint64_t *random)
 	image_hash(out);
 }
 
-void image_free(image *img)
+void cut_image_free(image *img)
 {
 	free(img->nodes);
 	free(img->content);

@@ -1,5 +1,5 @@
 /* Puts an image on a real directory, opens it with the library, and compares with the promise. */
-#include "replay.h"
+#include "powercut.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -44,7 +44,7 @@ __attribute__((format(printf, 2, 3))) static void object(trial *t, const char *f
 	va_end(args);
 }
 
-/* ---- The image ------------------------------------------------------------------------------ */
+/* ---- The image ---- */
 
 static void age(const char *path, const image_node *n)
 {
@@ -101,13 +101,13 @@ static void map_stat(void *ctx, struct statx *st)
 	const trial *t = ctx;
 	for (size_t i = 0; i < t->inode_count; i++)
 		if (t->inodes[i].real == st->stx_ino) {
-			st->stx_ino = REPLAY_INODES_FROM + (unsigned)t->inodes[i].node;
+			st->stx_ino = CUT_INODES_FROM + (unsigned)t->inodes[i].node;
 			return;
 		}
 	st->stx_ino += UINT64_C(1) << 40;
 }
 
-/* ---- What may be there ------------------------------------------------------------------------ */
+/* ---- What may be there ---- */
 
 static unsigned newest_state(const trial *t)
 {
@@ -188,7 +188,7 @@ static const char *records_of(const char *text)
 	return at;
 }
 
-/* ---- Judging ------------------------------------------------------------------------------------ */
+/* ---- Judging ---- */
 
 static bool open_store(trial *t, bool readonly, const char *when)
 {
@@ -364,7 +364,7 @@ static bool kept_has(const char *kept, const char *session, const char *log, siz
 		    !strstr(e->d_name, ".torn-"))
 			continue;
 		size_t n;
-		snprintf(path, sizeof(path), "%s/%s", kept, e->d_name);
+		snprintf(path, sizeof(path), "%.500s/%s", kept, e->d_name);
 		char *bytes = file_read(path, &n);
 		found = n >= len - from && n <= len && memcmp(bytes, log + len - n, n) == 0;
 		free(bytes);
@@ -381,7 +381,7 @@ static void judge_kept(trial *t, size_t who)
 	char path[700], kept[700];
 	size_t len, same = 0;
 
-	snprintf(path, sizeof(path), "/" REPLAY_STORE "/%s.jsonl", name);
+	snprintf(path, sizeof(path), "/" CUT_STORE "/%s.jsonl", name);
 	const image_node *n = NULL;
 	for (size_t i = 0; i < t->img->count; i++)
 		if (strcmp(t->img->nodes[i].path, path) == 0)
@@ -431,7 +431,7 @@ static void judge_all(trial *t)
 	close_store(t);
 }
 
-const char *image_judge(const recording *r, unsigned acked, const image *img, const char *dir)
+const char *cut_judge(const recording *r, unsigned acked, const image *img, const char *dir)
 {
 	static trial t;
 
@@ -439,7 +439,7 @@ const char *image_judge(const recording *r, unsigned acked, const image *img, co
 	t.r = r;
 	t.acked = acked;
 	t.img = img;
-	snprintf(t.dir, sizeof(t.dir), "%s/" REPLAY_STORE, dir);
+	snprintf(t.dir, sizeof(t.dir), "%s/" CUT_STORE, dir);
 	snprintf(t.url, sizeof(t.url), "jsonl:%s", t.dir);
 	put_image(&t, dir);
 	fault_io_install();

@@ -1,5 +1,5 @@
-/* Plays a scenario once and notes every operation on files: the recording of replay.h. */
-#include "replay.h"
+/* Plays a scenario once and notes every operation on files: the recording of powercut.h. */
+#include "powercut.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +34,7 @@ static int64_t age_now(const recording *r)
 	return begins + (int64_t)((r->op_count + 1) / r->ops_per_tick) * TICK_NS;
 }
 
-/* ---- Nodes ---------------------------------------------------------------------------- */
+/* ---- Nodes ---- */
 
 static int node_of(const recording *r, ino_t real)
 {
@@ -58,20 +58,20 @@ static int node_add(recording *r, ino_t real)
 }
 
 /* The node of the directory a path lies in, and its last part. -1: none of ours. */
-static int split(const recording *r, int dir, const char *path, char name[REPLAY_NAME_ROOM])
+static int split(const recording *r, int dir, const char *path, char name[CUT_NAME_ROOM])
 {
 	const char *slash = strrchr(path, '/');
 	char above[400];
 	struct stat st;
 
-	snprintf(name, REPLAY_NAME_ROOM, "%s", slash ? slash + 1 : path);
+	snprintf(name, CUT_NAME_ROOM, "%s", slash ? slash + 1 : path);
 	if (slash == NULL)
 		return node_of_fd(r, dir);
 	snprintf(above, sizeof(above), "%.*s", (int)(slash - path), path);
 	return fstatat(dir, above, &st, 0) ? -1 : node_of(r, st.st_ino);
 }
 
-/* ---- Operations -------------------------------------------------------------------------- */
+/* ---- Operations ---- */
 
 static op *note(recording *r, op o)
 {
@@ -217,12 +217,12 @@ static void map_stat(void *ctx, struct statx *st)
 
 	if (node < 0)
 		return;
-	st->stx_ino = REPLAY_INODES_FROM + (unsigned)node;
+	st->stx_ino = CUT_INODES_FROM + (unsigned)node;
 	st->stx_mtime.tv_sec = r->nodes[node].mtime_ns / 1000000000;
 	st->stx_mtime.tv_nsec = (unsigned)(r->nodes[node].mtime_ns % 1000000000);
 }
 
-/* ---- Steps ----------------------------------------------------------------------------------- */
+/* ---- Steps ---- */
 
 /* What the test itself did to a file is there for good. */
 static void note_spoiled(recording *r, const step *s)
@@ -231,7 +231,7 @@ static void note_spoiled(recording *r, const step *s)
 	char path[400];
 	struct stat st;
 
-	snprintf(path, sizeof(path), "%s/" REPLAY_STORE "/%s.jsonl", r->dir, s->session);
+	snprintf(path, sizeof(path), "%s/" CUT_STORE "/%s.jsonl", r->dir, s->session);
 	if (stat(path, &st))
 		abort();
 	o.node = node_of(r, st.st_ino);
@@ -248,7 +248,7 @@ static void take_texts(recording *r, unsigned after)
 	sheaf_error err;
 	char dir[300], url[320];
 
-	snprintf(dir, sizeof(dir), "%s/" REPLAY_STORE, r->dir);
+	snprintf(dir, sizeof(dir), "%s/" CUT_STORE, r->dir);
 	snprintf(url, sizeof(url), "jsonl:%s", dir);
 	options.readonly = 1;
 	fault_io_pause(true);
@@ -289,13 +289,13 @@ static void copy_steps(recording *r, const scenario *sc, unsigned round)
 	for (unsigned part = 0; part < 2; part++) {
 		const step *from = part ? sc->steps : sc->setup;
 		for (unsigned i = 0; from[i].kind != STEP_END; i++) {
-			if (r->count == REPLAY_STEPS)
+			if (r->count == CUT_STEPS)
 				abort();
 			r->at[r->count] = part ? i : SETUP_FROM + i;
 			r->steps[r->count] = from[i];
 			if (round && from[i].bytes)
 				r->steps[r->count].bytes = 20 +
-				                           (unsigned)(random_next(&random) % 680);
+				                           (unsigned)(cut_random(&random) % 680);
 			r->count++;
 		}
 	}
@@ -307,7 +307,7 @@ static void play(recording *r)
 	sheaf_error err = {0};
 	char store[300];
 
-	snprintf(store, sizeof(store), "%s/" REPLAY_STORE, r->dir);
+	snprintf(store, sizeof(store), "%s/" CUT_STORE, r->dir);
 	int rc = player_open(&p, store, &err);
 	if (rc == 0)
 		take_texts(r, 0);
@@ -330,7 +330,7 @@ static void play(recording *r)
 	player_free(&p);
 }
 
-recording *recording_make(const scenario *sc, unsigned round, int forget)
+recording *cut_record(const scenario *sc, unsigned round, int forget)
 {
 	recording *r = calloc(1, sizeof(*r));
 	struct stat st;
@@ -356,7 +356,7 @@ recording *recording_make(const scenario *sc, unsigned round, int forget)
 	return r;
 }
 
-void recording_free(recording *r)
+void cut_recording_free(recording *r)
 {
 	for (size_t i = 0; i < r->op_count; i++)
 		free(r->ops[i].bytes);
