@@ -150,7 +150,10 @@ static int check_forks(checking *c, sheaf_error *err)
 	for (size_t i = 0; i < c->fork_count; i++) {
 		sheaf_str session;
 		uint64_t base;
-		if (store_head(c->store, &c->forks[i], 0, head, NULL, NULL) != 0)
+		/* Whoever reads a hidden one has its links too; one that nobody reads is only waiting to
+		 * be removed. */
+		if (store_head(c->store, &c->forks[i], 0, head, NULL, NULL) != 0 ||
+		    sheaf_head_hidden(head))
 			continue;
 		for (size_t k = 0; sheaf_head_link(head, k, &session, &base); k++) {
 			int rc = check_link(c, &c->forks[i], link_head, session, base);

@@ -105,12 +105,14 @@ static void tell(fault_op op)
 	errno = saved;
 }
 
-/* A call that is refused: told as such, because a refused sync has consequences. */
+/* A call that is refused: told as such, because a refused sync has consequences. What the dead
+ * call was never made. */
 static int64_t refuse(fault_op op, int error)
 {
 	op.result = -1;
 	op.denied = true;
-	tell(op);
+	if (!io.dead)
+		tell(op);
 	errno = error;
 	return -1;
 }

@@ -1,5 +1,5 @@
 /* Puts an image on a real directory, opens it with the library, and compares with the promise. */
-#include "powercut.h"
+#include "replay.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
  * was acknowledged is lost, and nothing that was deleted comes back. And the same without one kind
  * of sync at a time, to show that this would be noticed.
  *
- *     test_powercut [--states N] [--seed S] [--jobs J] [--only SCENARIO]
+ *     test_replay [--states N] [--seed S] [--jobs J] [--only SCENARIO]
  *
  * SHEAF_TEST_SCALE multiplies N; SHEAF_TEST_KEEP leaves images behind that break the promise.
  */
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "powercut.h"
+#include "replay.h"
 #include "support/fault_io.h"
 
 #define SHOWN 12u
@@ -211,7 +211,7 @@ static void run_unit(unit *u, uint64_t states)
 	uint64_t random = u->t->seed * 1000003 + u->round;
 	const size_t count = u->r->op_count;
 
-	scratch_dir(u->dir, "powercut");
+	scratch_dir(u->dir, "replay");
 	for (const char *c = u->r->name; *c; c++)
 		random = random * 31 + (unsigned char)*c;
 	for (size_t at = 0; at < count; at++) {

@@ -2,9 +2,9 @@
  * Power cuts: what one may leave of a scenario, and whether the library makes of it what it
  * promised.
  *
- *   powercut_record.c  plays a scenario once on a real directory and notes every operation
- *   powercut_disk.c    a model of the disk: what is durable, what is pending, images of both
- *   powercut_judge.c   puts an image on a real directory and opens it with the library
+ *   replay_record.c  plays a scenario once on a real directory and notes every operation
+ *   replay_disk.c    a model of the disk: what is durable, what is pending, images of both
+ *   replay_judge.c   puts an image on a real directory and opens it with the library
  *
  * The model. A file has its content as of its last sync and one version for each change since;
  * after a crash it has any of the sizes of these, and each of its 512-byte sectors is that of any
@@ -13,8 +13,8 @@
  * directory for itself. Inode numbers and ages are the model's own, during the recording and
  * afterwards, so that derived files fit what they describe as well as they would on a real disk.
  */
-#ifndef CRASH_POWERCUT_H
-#define CRASH_POWERCUT_H
+#ifndef CRASH_REPLAY_H
+#define CRASH_REPLAY_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Plays a scenario once and notes every operation on files: the recording of powercut.h. */
-#include "powercut.h"
+/* Plays a scenario once and notes every operation on files: the recording of replay.h. */
+#include "replay.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* The model of the disk: what is durable, what is pending, and images of what a crash leaves. */
-#include "powercut.h"
+#include "replay.h"
 
 #include <stdio.h>
 #include <stdlib.h>
