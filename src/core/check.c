@@ -216,8 +216,11 @@ int sheaf_store_repair(sheaf_report **out, sheaf_store *store, const sheaf_key *
 	if (rc != 0)
 		return rc;
 	rc = store_repair(store, &box.store, take_problem, &c, &c.totals, err);
-	if (rc == 0 && out != NULL)
+	if (rc == 0 && out != NULL) {
 		rc = checking_finish(out, &c, err);
+		if (rc != 0)
+			rc = err_unknown(err, rc); /* it is repaired */
+	}
 	checking_end(&c);
 	return rc;
 }

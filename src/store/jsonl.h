@@ -197,6 +197,7 @@ typedef struct jlog {
 
 	jfile *file;      /* NULL until loaded */
 	bool held;        /* we have its OFD lock */
+	bool dirty;       /* we wrote what is not synced */
 	bool unconfirmed; /* what lies before `size` was last read without the lock */
 	bool can_write;   /* it was opened for writing */
 	bool foreign;

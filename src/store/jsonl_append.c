@@ -129,6 +129,7 @@ int jlog_sync(jlog *log, uint64_t upto)
 {
 	if (io_fdatasync(log->file->fd) == 0) {
 		log->synced = upto;
+		log->dirty = false;
 		return 0;
 	}
 	int why = errno;
@@ -308,6 +309,7 @@ static void publish(group *g)
 {
 	jlog *log = g->log;
 	log->size += log->out.len;
+	log->dirty = log->synced < log->size;
 	log->file_seen = log->size;
 	note_last(log);
 	sheaf_head *old = log->head;

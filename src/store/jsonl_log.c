@@ -35,7 +35,8 @@ static void forget(jlog *log)
 	log->tail_count = 0;
 	if (log->table)
 		memset(log->table, 0, log->table_room * sizeof(*log->table));
-	log->foreign = log->readonly = log->damaged = log->needs_newline = log->unconfirmed = false;
+	log->foreign = log->readonly = log->damaged = log->needs_newline = log->unconfirmed =
+		log->dirty = false;
 	log->size = log->synced = log->tail_bytes = log->file_seen = log->lost = 0;
 	log->last_id = (sheaf_str){NULL, 0};
 	log->last_id_seq = 0;

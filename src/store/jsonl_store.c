@@ -253,9 +253,12 @@ void jlog_free(jlog *log)
 static void jlog_settle(jlog *log)
 {
 	pthread_mutex_lock(&log->mutex);
-	if (log->file && !log->readonly && log->synced < log->size)
+	/* Who only read has nothing to sync, unless it is for the sidecar. */
+	bool covers = log->tail_count >= JSONL_INDEX_RECORDS ||
+	              log->size - log->index.log_size >= JSONL_INDEX_BYTES;
+	if (log->file && !log->readonly && log->synced < log->size && (log->dirty || covers))
 		(void)jlog_sync(log, log->size);
-	if (log->file && !log->readonly && log->tail_count >= 16 && jlog_lock_now(log)) {
+	if (log->file && !log->readonly && covers && jlog_lock_now(log)) {
 		io_stat st;
 		if (io_stat_fd_lean(log->file->fd, &st) == 0 && st.links && st.size == log->size)
 			jlog_cover(log, true);

@@ -130,3 +130,39 @@ CASE(tenants_recent_is_the_owners)
 	t_keep(t, s);
 	CSTR(sheaf_session_id(s), "a1");
 }
+
+CASE(tenants_are_bytes)
+{
+	/* Key parts are the caller's bytes, valid text or not. */
+	static const sheaf_str parts[] = {
+		{"\xff\xfe", 2}, {"a\0b", 3}, {"a", 1}, {"\0", 1}, {"\xc3", 1}};
+	size_t n = sizeof(parts) / sizeof(parts[0]);
+	for (size_t i = 0; i < n; i++) {
+		sheaf_key key = {S(t->app), parts[i], parts[n - 1 - i]};
+		sheaf_session *s = t_open_in(t, t->store, &key, SHEAF_OPEN_NEW);
+		SAY(s, "user", t_format(t, "owner %zu", i), .id = "u1");
+		sheaf_key forked = {S(t->app), parts[i], S("fork")};
+		sheaf_session *f = NULL;
+		OK(sheaf_session_fork(&f, s, S(NULL), &forked, NULL, &t->err));
+		t_keep(t, f);
+	}
+	suite_reopen(t);
+	for (size_t i = 0; i < n; i++) {
+		sheaf_key key = {S(t->app), parts[i], parts[n - 1 - i]};
+		sheaf_session *s = t_open_in(t, t->store, &key, SHEAF_OPEN_EXISTING);
+		TEXT(t_get(t, s, "u1")->message->parts[0]->text, t_format(t, "owner %zu", i));
+		BYTES(sheaf_session_key(s).user, parts[i].ptr, parts[i].len);
+		sheaf_list_options o = SHEAF_LIST_OPTIONS_INIT;
+		o.app = S(t->app);
+		o.user = parts[i];
+		const sheaf_list *l = t_list(t, &o);
+		EQ(l->count, 2);
+		for (size_t k = 0; k < 2; k++)
+			BYTES(l->items[k]->user, parts[i].ptr, parts[i].len);
+		sheaf_key fork = {S(t->app), parts[i], S("fork")};
+		sheaf_session *f = t_open_in(t, t->store, &fork, SHEAF_OPEN_EXISTING);
+		sheaf_str source = t_head(t, f)->info->source;
+		BYTES(source, parts[n - 1 - i].ptr, parts[n - 1 - i].len);
+		IDS(t_path(t, f, NULL), "u1");
+	}
+}

@@ -4,6 +4,7 @@
  * Runs every case against a fresh place in the store that URL names, or, with
  * --histories, seeded random histories on memory, on that store and on a naive
  * model in lockstep. Prints a line a case; exits 1 if anything failed.
+ * SHEAF_TRACE=1 prints every operation of a history with its answer.
  */
 #include <fnmatch.h>
 #include <signal.h>

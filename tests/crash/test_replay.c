@@ -207,7 +207,7 @@ static void try_image(unit *u, size_t at, uint64_t number, image *img)
 static void run_unit(unit *u, uint64_t states)
 {
 	disk *d = cut_disk_new();
-	image img = {NULL};
+	image img = {0};
 	uint64_t random = u->t->seed * 1000003 + u->round;
 	const size_t count = u->r->op_count;
 

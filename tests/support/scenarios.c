@@ -3,131 +3,39 @@
 
 #define PROCESS SHEAF_DURABILITY_PROCESS
 
-#define STEPS(...)                                                                                 \
-	(const step[])                                                                             \
-	{                                                                                          \
-		__VA_ARGS__,                                                                       \
-		{                                                                                  \
-			.kind = STEP_END                                                           \
-		}                                                                                  \
-	}
+/* clang-format off */
+#define STEPS(...) (const step[]){__VA_ARGS__, {.kind = STEP_END}}
 
-#define END                                                                                        \
-	{                                                                                          \
-		.kind = STEP_END                                                                   \
-	}
-#define CREATE(s)                                                                                  \
-	{                                                                                          \
-		.kind = STEP_CREATE, .session = (s)                                                \
-	}
-#define OPEN(s)                                                                                    \
-	{                                                                                          \
-		.kind = STEP_OPEN, .session = (s)                                                  \
-	}
-#define REOPEN                                                                                     \
-	{                                                                                          \
-		.kind = STEP_REOPEN                                                                \
-	}
-#define TEXT(s, n)                                                                                 \
-	{                                                                                          \
-		.kind = STEP_TEXT, .session = (s), .bytes = (n)                                    \
-	}
-#define TEXT_PROCESS(s, n)                                                                         \
-	{                                                                                          \
-		.kind = STEP_TEXT, .session = (s), .bytes = (n), .durability = PROCESS             \
-	}
-#define AUTO(s, n)                                                                                 \
-	{                                                                                          \
-		.kind = STEP_AUTO, .session = (s), .bytes = (n)                                    \
-	}
-#define BATCH(s, k, n)                                                                             \
-	{                                                                                          \
-		.kind = STEP_BATCH, .session = (s), .count = (k), .bytes = (n)                     \
-	}
-#define CUSTOM(s, k)                                                                               \
-	{                                                                                          \
-		.kind = STEP_CUSTOM, .session = (s), .count = (k)                                  \
-	}
-#define LABEL(s)                                                                                   \
-	{                                                                                          \
-		.kind = STEP_LABEL, .session = (s)                                                 \
-	}
-#define NAME(s)                                                                                    \
-	{                                                                                          \
-		.kind = STEP_NAME, .session = (s)                                                  \
-	}
-#define NAME_PROCESS(s)                                                                            \
-	{                                                                                          \
-		.kind = STEP_NAME, .session = (s), .durability = PROCESS                           \
-	}
-#define BRANCH(s)                                                                                  \
-	{                                                                                          \
-		.kind = STEP_BRANCH, .session = (s)                                                \
-	}
-#define COMPACT(s)                                                                                 \
-	{                                                                                          \
-		.kind = STEP_COMPACT, .session = (s)                                               \
-	}
-#define AGAIN(s, step)                                                                             \
-	{                                                                                          \
-		.kind = STEP_AGAIN, .session = (s), .count = (step)                                \
-	}
-#define FORK(s, to)                                                                                \
-	{                                                                                          \
-		.kind = STEP_FORK, .session = (s), .other = (to)                                   \
-	}
-#define COPY(s, to)                                                                                \
-	{                                                                                          \
-		.kind = STEP_COPY, .session = (s), .other = (to)                                   \
-	}
-#define EXPORT(s, to)                                                                              \
-	{                                                                                          \
-		.kind = STEP_EXPORT, .session = (s), .other = (to)                                 \
-	}
-#define DELETE(s)                                                                                  \
-	{                                                                                          \
-		.kind = STEP_DELETE, .session = (s)                                                \
-	}
-#define PURGE(s)                                                                                   \
-	{                                                                                          \
-		.kind = STEP_PURGE, .session = (s)                                                 \
-	}
-#define REPAIR(s)                                                                                  \
-	{                                                                                          \
-		.kind = STEP_REPAIR, .session = (s)                                                \
-	}
-#define LIST                                                                                       \
-	{                                                                                          \
-		.kind = STEP_LIST                                                                  \
-	}
-#define CHECK                                                                                      \
-	{                                                                                          \
-		.kind = STEP_CHECK                                                                 \
-	}
-#define RECORDS(s)                                                                                 \
-	{                                                                                          \
-		.kind = STEP_RECORDS, .session = (s)                                               \
-	}
-#define CONTEXT(s)                                                                                 \
-	{                                                                                          \
-		.kind = STEP_CONTEXT, .session = (s)                                               \
-	}
-#define TREE(s)                                                                                    \
-	{                                                                                          \
-		.kind = STEP_TREE, .session = (s)                                                  \
-	}
-#define PATH(s)                                                                                    \
-	{                                                                                          \
-		.kind = STEP_PATH, .session = (s)                                                  \
-	}
-#define DAMAGE(s)                                                                                  \
-	{                                                                                          \
-		.kind = STEP_DAMAGE, .session = (s)                                                \
-	}
-#define TEAR(s)                                                                                    \
-	{                                                                                          \
-		.kind = STEP_TEAR, .session = (s)                                                  \
-	}
+#define END {.kind = STEP_END}
+#define CREATE(s) {.kind = STEP_CREATE, .session = (s)}
+#define OPEN(s) {.kind = STEP_OPEN, .session = (s)}
+#define REOPEN {.kind = STEP_REOPEN}
+#define TEXT(s, n) {.kind = STEP_TEXT, .session = (s), .bytes = (n)}
+#define TEXT_PROCESS(s, n) {.kind = STEP_TEXT, .session = (s), .bytes = (n), .durability = PROCESS}
+#define AUTO(s, n) {.kind = STEP_AUTO, .session = (s), .bytes = (n)}
+#define BATCH(s, k, n) {.kind = STEP_BATCH, .session = (s), .count = (k), .bytes = (n)}
+#define CUSTOM(s, k) {.kind = STEP_CUSTOM, .session = (s), .count = (k)}
+#define LABEL(s) {.kind = STEP_LABEL, .session = (s)}
+#define NAME(s) {.kind = STEP_NAME, .session = (s)}
+#define NAME_PROCESS(s) {.kind = STEP_NAME, .session = (s), .durability = PROCESS}
+#define BRANCH(s) {.kind = STEP_BRANCH, .session = (s)}
+#define COMPACT(s) {.kind = STEP_COMPACT, .session = (s)}
+#define AGAIN(s, step) {.kind = STEP_AGAIN, .session = (s), .count = (step)}
+#define FORK(s, to) {.kind = STEP_FORK, .session = (s), .other = (to)}
+#define COPY(s, to) {.kind = STEP_COPY, .session = (s), .other = (to)}
+#define EXPORT(s, to) {.kind = STEP_EXPORT, .session = (s), .other = (to)}
+#define DELETE(s) {.kind = STEP_DELETE, .session = (s)}
+#define PURGE(s) {.kind = STEP_PURGE, .session = (s)}
+#define REPAIR(s) {.kind = STEP_REPAIR, .session = (s)}
+#define LIST {.kind = STEP_LIST}
+#define CHECK {.kind = STEP_CHECK}
+#define RECORDS(s) {.kind = STEP_RECORDS, .session = (s)}
+#define CONTEXT(s) {.kind = STEP_CONTEXT, .session = (s)}
+#define TREE(s) {.kind = STEP_TREE, .session = (s)}
+#define PATH(s) {.kind = STEP_PATH, .session = (s)}
+#define DAMAGE(s) {.kind = STEP_DAMAGE, .session = (s)}
+#define TEAR(s) {.kind = STEP_TEAR, .session = (s)}
+/* clang-format on */
 
 const scenario scenarios[] = {
 	{"first", STEPS(END), STEPS(REOPEN, CREATE("a"), TEXT("a", 60), CREATE("one/two/b")), true,
