@@ -62,7 +62,7 @@ const scenario scenarios[] = {
 	{"fork", STEPS(CREATE("a"), TEXT("a", 90), TEXT("a", 200)),
          STEPS(FORK("a", "b"), TEXT("b", 110), TEXT("a", 70), FORK("b", "c"), TEXT("c", 10)), false,
          1},
-	{"delete", STEPS(CREATE("a"), TEXT("a", 90), CREATE("b"), TEXT("b", 20)),
+	{"delete", STEPS(CREATE("a"), TEXT("a", 90), CREATE("b"), TEXT("b", 20), LIST),
          STEPS(DELETE("a"), LIST, CREATE("a"), TEXT("a", 10), DELETE("a")), false, 1},
 	{"delete-forked",
          STEPS(CREATE("a"), TEXT("a", 90), FORK("a", "b"), TEXT("b", 50), TEXT("a", 300)),
