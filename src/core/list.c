@@ -212,6 +212,8 @@ int sheaf_store_list(sheaf_list **out, sheaf_store *store, const sheaf_list_opti
 		rc = sheaf_key_encode(app, OPTION(options, app, none), err);
 	if (rc == 0)
 		rc = sheaf_key_encode(user, OPTION(options, user, none), err);
+	if (rc != 0)
+		return rc;
 	sheaf_list_query query = {.size = sizeof(query), .filter = options};
 	bool all_apps = OPTION(options, all_apps, 0) != 0;
 	if (!all_apps)

@@ -351,6 +351,9 @@ static void judge_end(run *r)
 	char where[400];
 	int rc;
 
+	/* First of all: a list may tidy up what a delete left behind. */
+	for (size_t i = 0; r->t->erased && !g->memory && i < g->who.count; i++)
+		judge_erased(r, i);
 	expect_state(r, g->states[g->steps], NULL, "at the end");
 	char *list = list_text(r->p.store, &rc, &err);
 	if (rc || strcmp(list, g->list) != 0) {
@@ -375,8 +378,6 @@ static void judge_end(run *r)
 			show_difference(list, g->list);
 	}
 	free(list);
-	for (size_t i = 0; r->t->erased && i < g->who.count; i++)
-		judge_erased(r, i);
 	if (r->t->erased && !r->t->kind->litters() &&
 	    tree_names(r->p.dir, "tmp-", where, sizeof(where)))
 		complain(r, "%s was left behind", where);

@@ -49,9 +49,10 @@ static bool changes(int slot)
 	}
 }
 
-static bool meant(int slot)
+/* Whether a slot is among those that a plan's slot stands for. */
+static bool meant(int of, int slot)
 {
-	switch (io.plan.slot) {
+	switch (of) {
 	case FAULT_ANY:
 		return true;
 	case FAULT_CHANGES:
@@ -61,7 +62,7 @@ static bool meant(int slot)
 	case FAULT_SYNCS:
 		return slot == FAULT_fdatasync || slot == FAULT_fsync;
 	default:
-		return slot == io.plan.slot;
+		return slot == of;
 	}
 }
 
@@ -75,7 +76,7 @@ static int verdict(int slot)
 	if (io.dead)
 		return changes(slot) || slot == FAULT_open_beneath || slot == FAULT_open_root ? EIO
 		                                                                              : 0;
-	if (io.plan.at == 0 || !meant(slot))
+	if (io.plan.at == 0 || !meant(io.plan.slot, slot))
 		return 0;
 	uint64_t n = ++io.matched;
 	if (n != io.plan.at && !(n > io.plan.at && io.plan.for_ever))
@@ -451,7 +452,7 @@ uint64_t fault_io_count(int slot)
 {
 	uint64_t sum = 0;
 	for (int i = 0; i < FAULT_SLOT_COUNT; i++)
-		if (i == slot || slot == FAULT_ANY || (slot == FAULT_CHANGES && changes(i)))
+		if (meant(slot, i))
 			sum += io.counts[i];
 	return sum;
 }

@@ -188,6 +188,14 @@ static size_t delete_names(const char *name)
 
 static int to_child[2], to_parent[2];
 
+/* Ends a child that did well. By another program: a checker of leaks would blame it for what the
+ * parent has. */
+static void leave(void)
+{
+	execl("/bin/true", "true", (char *)NULL);
+	_exit(8);
+}
+
 static void tell(int fd)
 {
 	if (write(fd, "x", 1) != 1)
@@ -221,7 +229,9 @@ static void short_writer(void)
 		_exit(3);
 	tell(to_parent[1]);
 	await(to_child[0]);
-	_exit(path_count(s) == 3 ? 0 : 4);
+	if (path_count(s) != 3)
+		_exit(4);
+	leave();
 }
 
 /* A reader takes in what a failing writer cuts off again; later it must not build on that. */
@@ -262,7 +272,7 @@ static void elsewhere(void (*what)(sheaf_store *st))
 			_exit(1);
 		what(st);
 		sheaf_close(st);
-		_exit(0);
+		leave();
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
@@ -461,7 +471,7 @@ static void fork_past_a_held_catalogue(void **state)
 		slow_directory_ms = 1500;
 		sheaf_session_close(open_in(st, "B"));
 		sheaf_close(st);
-		_exit(0);
+		leave();
 	}
 	usleep(300000);
 	sheaf_session *f = fork_to(s, "F", &rc);
