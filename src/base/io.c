@@ -42,6 +42,13 @@ static int open_by_steps(int dir, const char *path, int flags, mode_t mode)
 		bool last = path[len] == 0;
 		fd = openat(at, name,
 		            (last ? flags : O_PATH | O_DIRECTORY) | O_NOFOLLOW | O_CLOEXEC, mode);
+		struct stat found;
+		if (fd < 0 && errno == ENOTDIR && !last) {
+			/* A link on the way is ELOOP, as openat2 says it. */
+			bool link = fstatat(at, name, &found, AT_SYMLINK_NOFOLLOW) == 0 &&
+			            S_ISLNK(found.st_mode);
+			errno = link ? ELOOP : ENOTDIR;
+		}
 		if (fd < 0 || last)
 			break;
 		if (at != dir)
