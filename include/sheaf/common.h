@@ -75,6 +75,13 @@ SHEAF_API int sheaf_str_is(sheaf_str s, const char *text);
 #define SHEAF_BRANCH_BYTES_MAX 64u
 #define SHEAF_BRANCHES_MAX 256u
 #define SHEAF_FORK_LINKS_MAX 64u
+#define SHEAF_STATE_KEY_BYTES_MAX 256u /* with its prefix */
+#define SHEAF_STATE_VALUE_BYTES_MAX ((size_t)64 << 10)
+#define SHEAF_STATE_BYTES_MAX ((size_t)1 << 20)      /* keys and values of one scope */
+#define SHEAF_QUEUE_ITEM_BYTES_MAX ((size_t)1 << 20) /* content and environment */
+#define SHEAF_QUEUE_ITEMS_MAX 1000u
+#define SHEAF_QUEUE_MERGE_ITEMS_MAX 100u
+#define SHEAF_QUEUE_MERGE_BYTES_MAX ((size_t)100000)
 #define SHEAF_CONTEXT_BYTES_DEFAULT ((size_t)64 << 20)
 
 /** What an acknowledged write survives. Ordered: a greater level survives more. */

@@ -52,10 +52,23 @@ typedef struct sheaf_store_info {
 	int32_t readonly;
 	int32_t lists_app; /* can list all users of an app */
 	int32_t repairs;   /* knows sheaf_store_repair() */
+	int32_t states;    /* keeps user and app state */
+	int32_t queues;    /* keeps queues */
+	int32_t remote;    /* another process keeps it: a call costs a round trip */
 } sheaf_store_info;
 
 /** What this store can do. @return 0 or SHEAF_INVALID */
 SHEAF_API int sheaf_store_describe(sheaf_store *store, sheaf_store_info *out, sheaf_error *err);
+
+/**
+ * Brings a store that has a schema to this version of the library; a store of
+ * another kind answers SHEAF_UNSUPPORTED. `line` gets a line for every step; with
+ * `print` nothing is connected to and it gets the statements to run by hand.
+ * @return 0; SHEAF_INVALID, SHEAF_DENIED, SHEAF_FORMAT (it is newer), SHEAF_STORAGE
+ */
+SHEAF_API int sheaf_store_migrate(const char *url, int print,
+                                  int (*line)(void *ctx, sheaf_str text), void *ctx,
+                                  sheaf_error *err);
 
 /* ---- Listing ----------------------------------------------------------- */
 
@@ -80,8 +93,13 @@ typedef struct sheaf_session_info {
 	int32_t readonly; /* a foreign or newer file */
 	int32_t damaged;  /* cannot be read as it is; see sheaf_store_check() */
 	int32_t reserved0;
-	uint64_t base;    /* fork: how many records are inherited */
-	sheaf_str source; /* fork: the session it was made from */
+	uint64_t base;     /* fork: how many records are inherited */
+	sheaf_str source;  /* fork: the session it was made from */
+	int64_t stored_us; /* when the newest record was stored, by the store's clock */
+	int64_t ttl_us;    /* expires this long after stored_us; 0 = never */
+	int64_t grace_us;  /* and can be undeleted this long after that */
+	int32_t pinned;    /* does not expire, whatever ttl_us says */
+	int32_t reserved1;
 } sheaf_session_info;
 
 typedef struct sheaf_list_options {

@@ -445,6 +445,19 @@ static int64_t deadline_take(const sheaf_append_options *how)
 	return wait > INT64_MAX - now ? INT64_MAX : now + wait;
 }
 
+/* A store on another machine need not ask for a head that this handle has just seen. */
+static int known_take(sheaf_session *s, scratch *sc, const sheaf_head **known, sheaf_error *err)
+{
+	*known = NULL;
+	if (!store_remote(s->store))
+		return 0;
+	(void)pthread_mutex_lock(&s->lock);
+	int rc = sheaf_head_copy(sc->known, s->seen, err);
+	(void)pthread_mutex_unlock(&s->lock);
+	*known = sc->known;
+	return rc;
+}
+
 static int append_work(work *w, sheaf_appended *out, sheaf_error *err)
 {
 	append *a = w->a;
@@ -464,6 +477,10 @@ static int append_work(work *w, sheaf_appended *out, sheaf_error *err)
 		return rc;
 	if (known != 0)
 		return answer_existing(w, true, sc->seqs, known, 0, out, err);
+	const sheaf_head *seen;
+	rc = known_take(w->s, sc, &seen, err);
+	if (rc != 0)
+		return rc;
 
 	sheaf_append_request request = {
 		.size = sizeof(request),
@@ -475,6 +492,7 @@ static int append_work(work *w, sheaf_appended *out, sheaf_error *err)
 		.bytes_hint = bytes_hint(a),
 		.durability = OPTION(a->how, durability, 0),
 		.deadline_us = deadline_take(a->how),
+		.known = seen,
 	};
 	sheaf_append_reply reply;
 	a->refused = false;

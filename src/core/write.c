@@ -143,7 +143,8 @@ scratch *scratch_take(sheaf_session *s)
 	sc->rows.bytes.max = SHEAF_BATCH_BYTES_MAX;
 	sc->body.max = SHEAF_RECORD_BYTES_MAX;
 	sc->after = sheaf_head_new();
-	if (sc->after == NULL) {
+	sc->known = sheaf_head_new();
+	if (sc->after == NULL || sc->known == NULL) {
 		scratch_free(sc);
 		return NULL;
 	}
@@ -158,6 +159,7 @@ void scratch_free(scratch *sc)
 	buf_free(&sc->body);
 	json_free(sc->doc);
 	sheaf_head_free(sc->after);
+	sheaf_head_free(sc->known);
 	mem_free(sc->ids);
 	mem_free(sc->seqs);
 	mem_free(sc);

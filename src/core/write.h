@@ -27,6 +27,7 @@ void rows_close(rows *r);
 typedef struct scratch {
 	rows rows;
 	sheaf_head *after; /* the head after the append */
+	sheaf_head *known; /* what the handle had seen when the append began */
 	json_doc *doc;
 	buf body;
 	sheaf_str *ids;

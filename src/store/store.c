@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "store/store_inside.h"
 #include "store/store_url.h"
 
 #define DEADLINE_DEFAULT_US (INT64_C(10) * 1000000)
@@ -31,17 +32,6 @@ static void watch_forks(void)
 	pthread_atfork(NULL, NULL, forked);
 }
 
-struct sheaf_store {
-	sheaf_store_ops ops; /* a copy: slots that an older, smaller table lacks are NULL here */
-	void *backend;
-	unsigned generation; /* of the process that opened it */
-	bool readonly;
-	bool lists_app;
-	int32_t durability;     /* for appends that do not ask */
-	int32_t durability_max; /* more is refused */
-	int64_t deadline_us;    /* from the beginning of a call */
-};
-
 /* Fault points ---------------------------------------------------------------- */
 
 static int (*fault_fn)(void *ctx, const char *slot, sheaf_error *err);
@@ -53,14 +43,14 @@ void store_set_fault(int (*fault)(void *ctx, const char *slot, sheaf_error *err)
 	fault_ctx = ctx;
 }
 
-static int fault_point(const char *slot, sheaf_error *err)
+int call_fault_point(const char *slot, sheaf_error *err)
 {
 	return fault_fn != NULL ? fault_fn(fault_ctx, slot, err) : 0;
 }
 
 /* What every call begins and ends with ------------------------------------------ */
 
-static int check_store(const sheaf_store *s, sheaf_error *err)
+int call_check_store(const sheaf_store *s, sheaf_error *err)
 {
 	if (s == NULL)
 		return err_set(err, SHEAF_INVALID, "no store was given");
@@ -70,16 +60,16 @@ static int check_store(const sheaf_store *s, sheaf_error *err)
 	return 0;
 }
 
-static int check_writable(const sheaf_store *s, sheaf_error *err)
+int call_check_writable(const sheaf_store *s, sheaf_error *err)
 {
-	int rc = check_store(s, err);
+	int rc = call_check_store(s, err);
 	if (rc == 0 && s->readonly)
 		rc = err_set(err, SHEAF_READONLY, "the store is open for reading only");
 	return rc;
 }
 
 /* Stores make paths of these, so a part that is not encoded must not reach one. */
-static bool part_ok(sheaf_str part)
+bool call_part_ok(sheaf_str part)
 {
 	if (part.ptr == NULL || part.len == 0 || part.len > SHEAF_KEY_PART_BYTES_MAX ||
 	    part.ptr[0] == '.' || part.ptr[part.len] != '\0')
@@ -94,11 +84,11 @@ static bool part_ok(sheaf_str part)
 	return true;
 }
 
-static int check_key(const sheaf_store_key *key, sheaf_error *err)
+int call_check_key(const sheaf_store_key *key, sheaf_error *err)
 {
 	if (key == NULL)
 		return err_set(err, SHEAF_INVALID, "no key was given");
-	if (!part_ok(key->app) || !part_ok(key->user) || !part_ok(key->session))
+	if (!call_part_ok(key->app) || !call_part_ok(key->user) || !call_part_ok(key->session))
 		return err_set(err, SHEAF_INVALID, "the key is not encoded");
 	sheaf_str owner = key->owner;
 	if (owner.ptr == NULL || owner.len != key->app.len + 1 + key->user.len ||
@@ -108,27 +98,17 @@ static int check_key(const sheaf_store_key *key, sheaf_error *err)
 	return 0;
 }
 
-static int no_argument(const char *what, sheaf_error *err)
+int call_no_argument(const char *what, sheaf_error *err)
 {
 	return err_set(err, SHEAF_INVALID, "no %s was given", what);
 }
 
-static int no_slot(const sheaf_store *s, const char *what, sheaf_error *err)
+int call_no_slot(const sheaf_store *s, const char *what, sheaf_error *err)
 {
 	return err_set(err, SHEAF_UNSUPPORTED, "%s stores cannot %s", s->ops.scheme, what);
 }
 
-/*
- * The error of one call. Stores get one that is never NULL; on success the
- * caller's is as it was before. A callback of the caller's may write into the
- * very error that the call was given, so the store must be given that one too.
- */
-typedef struct call {
-	sheaf_error *err;
-	sheaf_error before; /* or the error itself, if the caller gave none */
-} call;
-
-static sheaf_error *begin(call *c, sheaf_error *err)
+sheaf_error *call_begin(call *c, sheaf_error *err)
 {
 	c->err = err != NULL ? err : &c->before;
 	if (err != NULL)
@@ -138,7 +118,7 @@ static sheaf_error *begin(call *c, sheaf_error *err)
 }
 
 /* A failure that nobody has put into words, as a callback's may be, gets the table's. */
-static int finish(call *c, int rc)
+int call_finish(call *c, int rc)
 {
 	sheaf_error *err = c->err;
 	if (rc == 0) {
@@ -158,7 +138,7 @@ static int finish(call *c, int rc)
 	return rc;
 }
 
-static int64_t deadline_from_now(int64_t wait_us)
+int64_t call_deadline_from_now(int64_t wait_us)
 {
 	int64_t now = clock_monotonic_us();
 	return wait_us > INT64_MAX - now ? INT64_MAX : now + wait_us;
@@ -192,6 +172,8 @@ static void describe(const sheaf_store *s, sheaf_store_info *out)
 	out->scheme = s->ops.scheme;
 	if (s->ops.check == NULL || s->ops.repair == NULL)
 		out->repairs = 0;
+	out->states = s->ops.state_read != NULL && s->ops.state_apply != NULL;
+	out->queues = s->ops.queue_put != NULL;
 }
 
 static int check_durability(const sheaf_store *s, int32_t asked, sheaf_error *err)
@@ -210,6 +192,7 @@ static int settle(sheaf_store *s, const sheaf_store_options *options, sheaf_erro
 	describe(s, &info);
 	s->readonly = options->readonly != 0 || info.readonly != 0;
 	s->lists_app = info.lists_app != 0;
+	s->remote = info.remote != 0;
 	s->durability_max = info.durability_max;
 	s->durability = options->durability != 0 ? options->durability : info.durability;
 	s->deadline_us = options->deadline_us != 0 ? options->deadline_us : DEADLINE_DEFAULT_US;
@@ -239,7 +222,7 @@ static int open_url(sheaf_store **out, const char *url, const sheaf_store_option
 	memcpy(&s->ops, ops, ops->size < sizeof(s->ops) ? ops->size : sizeof(s->ops));
 	pthread_once(&watch_once, watch_forks);
 	s->generation = atomic_load(&generation);
-	rc = fault_point("open", err);
+	rc = call_fault_point("open", err);
 	if (rc == 0)
 		rc = s->ops.open(&s->backend, u.rest, &options, store_url_option, &u, err);
 	if (rc != 0)
@@ -258,9 +241,9 @@ int sheaf_open(sheaf_store **out, const char *url, const sheaf_store_options *op
                sheaf_error *err)
 {
 	call c;
-	err = begin(&c, err);
-	int rc = out != NULL ? open_url(out, url, options, err) : no_argument("place", err);
-	return finish(&c, rc);
+	err = call_begin(&c, err);
+	int rc = out != NULL ? open_url(out, url, options, err) : call_no_argument("place", err);
+	return call_finish(&c, rc);
 }
 
 /*
@@ -279,12 +262,12 @@ void sheaf_close(sheaf_store *store)
 int sheaf_store_describe(sheaf_store *store, sheaf_store_info *out, sheaf_error *err)
 {
 	call c;
-	err = begin(&c, err);
-	int rc = check_store(store, err);
+	err = call_begin(&c, err);
+	int rc = call_check_store(store, err);
 	if (rc == 0 && (out == NULL || out->size < sizeof(out->size)))
 		rc = err_set(err, SHEAF_INVALID, "the size of the store info is not set");
 	if (rc == 0)
-		rc = fault_point("describe", err);
+		rc = call_fault_point("describe", err);
 	if (rc == 0) {
 		sheaf_store_info info;
 		describe(store, &info);
@@ -293,12 +276,17 @@ int sheaf_store_describe(sheaf_store *store, sheaf_store_info *out, sheaf_error 
 		info.size = out->size;
 		memcpy(out, &info, out->size < sizeof(info) ? out->size : sizeof(info));
 	}
-	return finish(&c, rc);
+	return call_finish(&c, rc);
 }
 
 bool store_readonly(const sheaf_store *s)
 {
 	return s->readonly;
+}
+
+bool store_remote(const sheaf_store *s)
+{
+	return s->remote;
 }
 
 /* Reading -------------------------------------------------------------------------- */
@@ -307,17 +295,17 @@ int store_head(sheaf_store *s, const sheaf_store_key *key, int write, sheaf_head
                sheaf_head_state *state, sheaf_error *err)
 {
 	call c;
-	err = begin(&c, err);
+	err = call_begin(&c, err);
 	sheaf_head_state unwanted;
 	if (state == NULL)
 		state = &unwanted;
-	int rc = check_store(s, err);
+	int rc = call_check_store(s, err);
 	if (rc == 0)
-		rc = check_key(key, err);
+		rc = call_check_key(key, err);
 	if (rc == 0 && out == NULL)
-		rc = no_argument("head", err);
+		rc = call_no_argument("head", err);
 	if (rc == 0)
-		rc = fault_point("head", err);
+		rc = call_fault_point("head", err);
 	if (rc == 0) {
 		memset(state, 0, sizeof(*state));
 		/* Reading is allowed; recovering a log on the way would be writing. */
@@ -325,72 +313,72 @@ int store_head(sheaf_store *s, const sheaf_store_key *key, int write, sheaf_head
 	}
 	if (rc == 0 && s->readonly)
 		state->readonly = 1;
-	return finish(&c, rc);
+	return call_finish(&c, rc);
 }
 
 int store_scan(sheaf_store *s, const sheaf_store_key *key, const sheaf_scan *scan, sheaf_row_fn fn,
                void *ctx, sheaf_error *err)
 {
 	call c;
-	err = begin(&c, err);
-	int rc = check_store(s, err);
+	err = call_begin(&c, err);
+	int rc = call_check_store(s, err);
 	if (rc == 0)
-		rc = check_key(key, err);
+		rc = call_check_key(key, err);
 	if (rc == 0 && (scan == NULL || scan->size < sizeof(*scan) || fn == NULL))
-		rc = no_argument("scan", err);
+		rc = call_no_argument("scan", err);
 	if (rc == 0)
-		rc = fault_point("scan", err);
+		rc = call_fault_point("scan", err);
 	if (rc == 0)
 		rc = s->ops.scan(s->backend, key, scan, fn, ctx, err);
-	return finish(&c, rc);
+	return call_finish(&c, rc);
 }
 
 int store_find(sheaf_store *s, const sheaf_store_key *key, sheaf_str id, uint64_t *seq,
                sheaf_error *err)
 {
 	call c;
-	err = begin(&c, err);
-	int rc = check_store(s, err);
+	err = call_begin(&c, err);
+	int rc = call_check_store(s, err);
 	if (rc == 0)
-		rc = check_key(key, err);
+		rc = call_check_key(key, err);
 	if (rc == 0 && (id.ptr == NULL || id.len == 0 || seq == NULL))
-		rc = no_argument("id", err);
+		rc = call_no_argument("id", err);
 	if (rc == 0)
-		rc = fault_point("find", err);
+		rc = call_fault_point("find", err);
 	if (rc == 0)
 		rc = s->ops.find(s->backend, key, id, seq, err);
-	return finish(&c, rc);
+	return call_finish(&c, rc);
 }
 
 int store_header(sheaf_store *s, const sheaf_store_key *key, sheaf_row_fn fn, void *ctx,
                  sheaf_error *err)
 {
 	call c;
-	err = begin(&c, err);
-	int rc = check_store(s, err);
+	err = call_begin(&c, err);
+	int rc = call_check_store(s, err);
 	if (rc == 0)
-		rc = check_key(key, err);
+		rc = call_check_key(key, err);
 	if (rc == 0 && fn == NULL)
-		rc = no_argument("callback", err);
+		rc = call_no_argument("callback", err);
 	if (rc == 0)
-		rc = fault_point("header", err);
+		rc = call_fault_point("header", err);
 	if (rc == 0)
 		rc = s->ops.header(s->backend, key, fn, ctx, err);
-	return finish(&c, rc);
+	return call_finish(&c, rc);
 }
 
 static int check_query(const sheaf_store *s, const sheaf_list_query *query, sheaf_error *err)
 {
 	if (query == NULL || query->size < sizeof(*query))
-		return no_argument("query", err);
-	if ((query->app.ptr != NULL && !part_ok(query->app)) ||
-	    (query->user.ptr != NULL && !part_ok(query->user)))
+		return call_no_argument("query", err);
+	if ((query->app.ptr != NULL && !call_part_ok(query->app)) ||
+	    (query->user.ptr != NULL && !call_part_ok(query->user)))
 		return err_set(err, SHEAF_INVALID, "the app or the user is not encoded");
 	if (query->has_after != 0 &&
 	    (query->after_owner.ptr == NULL || query->after_session.ptr == NULL))
 		return err_set(err, SHEAF_INVALID, "the place to start after is not whole");
 	if ((query->app.ptr == NULL || query->user.ptr == NULL) && !s->lists_app)
-		return no_slot(s, "list more than one user", err);
+		return call_no_slot(s, "list more than one user", err);
 	return 0;
 }
 
@@ -398,38 +386,38 @@ int store_list(sheaf_store *s, const sheaf_list_query *query, sheaf_info_fn fn, 
                sheaf_error *err)
 {
 	call c;
-	err = begin(&c, err);
-	int rc = check_store(s, err);
+	err = call_begin(&c, err);
+	int rc = call_check_store(s, err);
 	if (rc == 0)
 		rc = check_query(s, query, err);
 	if (rc == 0 && fn == NULL)
-		rc = no_argument("callback", err);
+		rc = call_no_argument("callback", err);
 	if (rc == 0)
-		rc = fault_point("list", err);
+		rc = call_fault_point("list", err);
 	if (rc == 0)
 		rc = s->ops.list(s->backend, query, fn, ctx, err);
-	return finish(&c, rc);
+	return call_finish(&c, rc);
 }
 
 int store_check(sheaf_store *s, const sheaf_store_key *key, sheaf_problem_fn fn, void *ctx,
                 sheaf_check_totals *totals, sheaf_error *err)
 {
 	call c;
-	err = begin(&c, err);
-	int rc = check_store(s, err);
+	err = call_begin(&c, err);
+	int rc = call_check_store(s, err);
 	if (rc == 0 && s->ops.check == NULL)
-		rc = no_slot(s, "check", err);
+		rc = call_no_slot(s, "check", err);
 	if (rc == 0 && key != NULL)
-		rc = check_key(key, err);
+		rc = call_check_key(key, err);
 	if (rc == 0 && (fn == NULL || totals == NULL))
-		rc = no_argument("callback or place", err);
+		rc = call_no_argument("callback or place", err);
 	if (rc == 0)
-		rc = fault_point("check", err);
+		rc = call_fault_point("check", err);
 	if (rc == 0) {
 		memset(totals, 0, sizeof(*totals));
 		rc = s->ops.check(s->backend, key, fn, ctx, totals, err);
 	}
-	return finish(&c, rc);
+	return call_finish(&c, rc);
 }
 
 /* Writing --------------------------------------------------------------------------- */
@@ -437,16 +425,18 @@ int store_check(sheaf_store *s, const sheaf_store_key *key, sheaf_problem_fn fn,
 static int check_append(const sheaf_store *s, const sheaf_append_request *request, sheaf_error *err)
 {
 	if (request == NULL || request->size < sizeof(*request) || request->stamp == NULL)
-		return no_argument("request", err);
+		return call_no_argument("request", err);
 	if (request->id_count != 0 && (request->ids == NULL || request->seqs == NULL))
-		return no_argument("place for seqs", err);
-	if (request->source.len != 0 && (request->create == 0 || !part_ok(request->source)))
+		return call_no_argument("place for seqs", err);
+	if (request->source.len != 0 && (request->create == 0 || !call_part_ok(request->source)))
 		return err_set(err, SHEAF_INVALID,
 		               "only creating has a source, and its key is encoded");
 	if (request->durability < SHEAF_DURABILITY_DEFAULT ||
 	    request->durability > SHEAF_DURABILITY_REPLICA)
 		return err_set(err, SHEAF_INVALID, "there is no durability %d",
 		               request->durability);
+	if (request->user_state_count != 0 && s->ops.state_read == NULL)
+		return call_no_slot(s, "keep state", err);
 	return check_durability(s, request->durability, err);
 }
 
@@ -457,7 +447,7 @@ static int append(sheaf_store *s, const sheaf_store_key *key, const sheaf_append
 	if (request.durability == SHEAF_DURABILITY_DEFAULT)
 		request.durability = s->durability;
 	if (request.deadline_us == 0)
-		request.deadline_us = deadline_from_now(s->deadline_us);
+		request.deadline_us = call_deadline_from_now(s->deadline_us);
 	if (request.id_count != 0)
 		memset(request.seqs, 0, request.id_count * sizeof(*request.seqs));
 	int rc = s->ops.append(s->backend, key, &request, reply, err);
@@ -477,86 +467,86 @@ int store_append(sheaf_store *s, const sheaf_store_key *key, sheaf_append_reques
                  sheaf_append_reply *reply, sheaf_error *err)
 {
 	call c;
-	err = begin(&c, err);
+	err = call_begin(&c, err);
 	sheaf_append_reply unwanted;
 	if (reply == NULL)
 		reply = &unwanted;
 	memset(reply, 0, sizeof(*reply));
-	int rc = check_writable(s, err);
+	int rc = call_check_writable(s, err);
 	if (rc == 0)
-		rc = check_key(key, err);
+		rc = call_check_key(key, err);
 	if (rc == 0)
 		rc = check_append(s, request, err);
 	if (rc == 0)
-		rc = fault_point("append", err);
+		rc = call_fault_point("append", err);
 	if (rc == 0)
 		rc = append(s, key, request, reply, err);
-	return finish(&c, rc);
+	return call_finish(&c, rc);
 }
 
 int store_remove(sheaf_store *s, const sheaf_store_key *key, sheaf_remove_request *request,
                  sheaf_remove_reply *reply, sheaf_error *err)
 {
 	call c;
-	err = begin(&c, err);
+	err = call_begin(&c, err);
 	sheaf_remove_reply unwanted;
 	if (reply == NULL)
 		reply = &unwanted;
 	memset(reply, 0, sizeof(*reply));
-	int rc = check_writable(s, err);
+	int rc = call_check_writable(s, err);
 	if (rc == 0)
-		rc = check_key(key, err);
+		rc = call_check_key(key, err);
 	if (rc == 0 && (request == NULL || request->size < sizeof(*request)))
-		rc = no_argument("request", err);
+		rc = call_no_argument("request", err);
 	if (rc == 0)
-		rc = fault_point("remove", err);
+		rc = call_fault_point("remove", err);
 	if (rc == 0) {
 		sheaf_remove_request filled = *request;
 		if (filled.deadline_us == 0)
-			filled.deadline_us = deadline_from_now(s->deadline_us);
+			filled.deadline_us = call_deadline_from_now(s->deadline_us);
 		rc = s->ops.remove(s->backend, key, &filled, reply, err);
 	}
-	return finish(&c, rc);
+	return call_finish(&c, rc);
 }
 
 int store_replace(sheaf_store *s, const sheaf_store_key *key, uint64_t revision, sheaf_rows_fn next,
                   void *ctx, sheaf_error *err)
 {
 	call c;
-	err = begin(&c, err);
-	int rc = check_writable(s, err);
+	err = call_begin(&c, err);
+	int rc = call_check_writable(s, err);
 	if (rc == 0)
-		rc = check_key(key, err);
+		rc = call_check_key(key, err);
 	if (rc == 0 && next == NULL)
-		rc = no_argument("callback", err);
+		rc = call_no_argument("callback", err);
 	if (rc == 0)
-		rc = fault_point("replace", err);
+		rc = call_fault_point("replace", err);
 	if (rc == 0)
 		rc = s->ops.replace(s->backend, key, revision, next, ctx,
-		                    deadline_from_now(s->deadline_us), err);
-	return finish(&c, rc);
+		                    call_deadline_from_now(s->deadline_us), err);
+	return call_finish(&c, rc);
 }
 
 int store_repair(sheaf_store *s, const sheaf_store_key *key, sheaf_problem_fn fn, void *ctx,
                  sheaf_check_totals *totals, sheaf_error *err)
 {
 	call c;
-	err = begin(&c, err);
-	int rc = check_store(s, err);
+	err = call_begin(&c, err);
+	int rc = call_check_store(s, err);
 	if (rc == 0 && s->ops.repair == NULL)
-		rc = no_slot(s, "repair", err);
+		rc = call_no_slot(s, "repair", err);
 	if (rc == 0)
-		rc = check_writable(s, err);
+		rc = call_check_writable(s, err);
 	if (rc == 0)
-		rc = check_key(key, err);
+		rc = call_check_key(key, err);
 	if (rc == 0 && (fn == NULL || totals == NULL))
-		rc = no_argument("callback or place", err);
+		rc = call_no_argument("callback or place", err);
 	if (rc == 0)
-		rc = fault_point("repair", err);
+		rc = call_fault_point("repair", err);
 	if (rc == 0) {
 		memset(totals, 0, sizeof(*totals));
 		rc = s->ops.repair(s->backend, key, fn, ctx, totals,
-		                   deadline_from_now(s->deadline_us), err);
+		                   call_deadline_from_now(s->deadline_us), err);
 	}
-	return finish(&c, rc);
+	return call_finish(&c, rc);
 }

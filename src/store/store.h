@@ -32,7 +32,26 @@ int store_check(sheaf_store *s, const sheaf_store_key *key, sheaf_problem_fn fn,
 int store_repair(sheaf_store *s, const sheaf_store_key *key, sheaf_problem_fn fn, void *ctx,
                  sheaf_check_totals *totals, sheaf_error *err);
 
+int store_state_read(sheaf_store *s, sheaf_str scope, int app, sheaf_state_fn fn, void *ctx,
+                     sheaf_error *err);
+int store_state_apply(sheaf_store *s, sheaf_str app, const sheaf_state_item *items, size_t count,
+                      sheaf_error *err);
+int store_queue_put(sheaf_store *s, const sheaf_store_key *key, const sheaf_queue_row *row,
+                    int32_t *existed, sheaf_error *err);
+int store_queue_claim(sheaf_store *s, const sheaf_store_key *key, const sheaf_claim *claim,
+                      sheaf_queue_fn fn, void *ctx, sheaf_error *err);
+int store_queue_ack(sheaf_store *s, const sheaf_store_key *key, sheaf_str token, size_t *count,
+                    sheaf_error *err);
+int store_queue_cancel(sheaf_store *s, const sheaf_store_key *key, sheaf_str id, int32_t *existed,
+                       sheaf_error *err);
+int store_queue_list(sheaf_store *s, const sheaf_store_key *key, sheaf_queue_fn fn, void *ctx,
+                     sheaf_error *err);
+/* Without the slot it sleeps, longer the longer nothing has happened (`idle_us`). */
+int store_wait(sheaf_store *s, const sheaf_store_key *key, uint64_t revision, int64_t idle_us,
+               int64_t deadline_us, sheaf_error *err);
+
 bool store_readonly(const sheaf_store *s);
+bool store_remote(const sheaf_store *s);
 
 /* The built-in tables. */
 extern const sheaf_store_ops store_memory_ops;

@@ -168,8 +168,36 @@ int store_module_load(const char *dir, sheaf_str scheme, const sheaf_store_ops *
 	return rc;
 }
 
+/*
+ * The directory of modules that belongs to the file this code is in: sheaf/
+ * beside a library, ../lib/sheaf beside a program. An installation that was
+ * moved, and a build tree, find their own modules that way. Nothing of it comes
+ * from the environment.
+ */
+static bool own_dir(char *out, size_t room)
+{
+	Dl_info self;
+	if (dladdr(&schemes, &self) == 0 || self.dli_fname == NULL || self.dli_fname[0] != '/')
+		return false;
+	const char *end = strrchr(self.dli_fname, '/');
+	size_t len = (size_t)(end - self.dli_fname);
+	bool in_bin = len >= 4 && memcmp(end - 4, "/bin", 4) == 0;
+	const char *below = in_bin ? "/../lib/sheaf" : "/sheaf";
+	if (len + strlen(below) + 1 > room)
+		return false;
+	memcpy(out, self.dli_fname, len);
+	memcpy(out + len, below, strlen(below) + 1);
+	return true;
+}
+
 int store_scheme_find(sheaf_str scheme, const sheaf_store_ops **out, sheaf_error *err)
 {
 	*out = registered(scheme);
-	return *out != NULL ? 0 : store_module_load(SHEAF_MODULE_DIR, scheme, out, err);
+	if (*out != NULL)
+		return 0;
+	char dir[PATH_BYTES_MAX];
+	int rc = SHEAF_UNSUPPORTED;
+	if (own_dir(dir, sizeof(dir)))
+		rc = store_module_load(dir, scheme, out, err);
+	return rc == SHEAF_UNSUPPORTED ? store_module_load(SHEAF_MODULE_DIR, scheme, out, err) : rc;
 }

@@ -78,6 +78,22 @@ SHEAF_API int sheaf_head_fold(sheaf_head *head, sheaf_row *row, sheaf_seq_of_fn 
                               sheaf_error *err);
 
 /*
+ * ---- State --------------------------------------------------------------
+ * Session state is a part of the head and no concern of stores. A user's state
+ * belongs to the owner and changes only with an append; an app's belongs to no
+ * owner and changes by state_apply alone.
+ */
+typedef struct sheaf_state_item {
+	sheaf_str key;   /* without its prefix; 1 to SHEAF_STATE_KEY_BYTES_MAX bytes of UTF-8 */
+	sheaf_str value; /* JSON text, kept byte for byte; {NULL,0}: deleted */
+	int64_t time_us; /* app state: the time of the record that sets it */
+	sheaf_str id;    /* app state: that record's id, which decides between equal times */
+} sheaf_state_item;
+
+/** 0 to go on, 1 to stop, negative to fail. */
+typedef int (*sheaf_state_fn)(void *ctx, const sheaf_state_item *item);
+
+/*
  * ---- Append -------------------------------------------------------------
  * The one way to write. The store calls `stamp` with the head as it is (NULL:
  * there is no session) and gets rows and the head after them, valid only on
@@ -105,6 +121,11 @@ typedef struct sheaf_append_request {
 	int64_t deadline_us; /* monotonic */
 	sheaf_str source;    /* create a fork: this session of the owner must be there and not
 	                         hidden when the new one becomes visible; else SHEAF_GONE */
+	const sheaf_head *known; /* the head the caller last saw, or NULL. A store that must ask
+	                            another machine for the head stamps on this one first; a
+	                            refusal counts only on the present head */
+	const sheaf_state_item *user_state; /* to be set with the rows, in the same step */
+	size_t user_state_count;
 } sheaf_append_request;
 
 typedef struct sheaf_append_reply {
@@ -141,6 +162,8 @@ typedef struct sheaf_list_query {
 	sheaf_str after_owner;
 	sheaf_str after_session;
 	const sheaf_list_options *filter; /* a hint: the caller filters again */
+	int64_t expired_by_us; /* not 0: only sessions, hidden ones not among them, with a ttl and
+	                          no pin whose stored_us + ttl_us is not after this, in any order */
 } sheaf_list_query;
 
 /* ---- Removing ------------------------------------------------------------ */
@@ -171,6 +194,37 @@ typedef struct sheaf_check_totals {
 	uint64_t bytes;
 } sheaf_check_totals;
 
+/*
+ * ---- The queue ------------------------------------------------------------
+ * Input that waits for a session. It belongs to the session, does not touch its
+ * revision, and goes with it. Times are the store's clock.
+ */
+typedef struct sheaf_queue_row {
+	sheaf_str id; /* of the item, the producer's */
+	sheaf_str content;
+	sheaf_str environment; /* JSON text, or {NULL,0} */
+	int32_t priority;      /* greater comes first */
+	int32_t claims;        /* how often it was claimed */
+	int64_t enqueued_us;
+	int64_t claimed_until_us; /* 0: pending; a past time: pending again */
+} sheaf_queue_row;
+
+/** 0 to go on, 1 to stop, negative to fail. */
+typedef int (*sheaf_queue_fn)(void *ctx, const sheaf_queue_row *row);
+
+typedef struct sheaf_claim {
+	size_t size;      /* sizeof(sheaf_claim) */
+	sheaf_str token;  /* made by the caller; what is claimed carries it */
+	int64_t lease_us; /* from now */
+	size_t limit;     /* items at most, 1 to SHEAF_QUEUE_MERGE_ITEMS_MAX */
+	size_t bytes;     /* of content at most, a byte between two items counted; the first item
+	                     is given whatever its size */
+	int64_t deadline_us;
+} sheaf_claim;
+
+/** A line of text, without its break. 0 to go on, negative to fail. */
+typedef int (*sheaf_text_fn)(void *ctx, sheaf_str line);
+
 /** What head() knows beyond the head. */
 typedef struct sheaf_head_state {
 	int32_t readonly; /* foreign or newer format, or the store is */
@@ -178,6 +232,8 @@ typedef struct sheaf_head_state {
 	uint64_t torn_bytes;
 	uint64_t tail_bytes;
 	char torn_file[256];
+	int64_t stored_us; /* when the last append was stored, by the store's clock */
+	int64_t now_us;    /* that clock now */
 } sheaf_head_state;
 
 /* ---- The table ------------------------------------------------------------ */
@@ -250,6 +306,53 @@ typedef struct sheaf_store_ops {
 	/** Optional. See sheaf_store_repair(). */
 	int (*repair)(void *backend, const sheaf_store_key *key, sheaf_problem_fn fn, void *ctx,
 	              sheaf_check_totals *totals, int64_t deadline_us, sheaf_error *err);
+
+	/** Optional, with state_apply and `user_state` of append. Every item of a user's state
+	 * (`app` 0, `scope` an owner) or of an app's (`app` 1, `scope` an encoded app), deleted ones
+	 * of an app's too, in any order. An unknown scope has none. */
+	int (*state_read)(void *backend, sheaf_str scope, int app, sheaf_state_fn fn, void *ctx,
+	                  sheaf_error *err);
+
+	/** Optional. Takes each item into an app's state unless what is held of its key is as new
+	 * or newer (time_us, then id, bytewise); a deletion is held too. All of them in one step.
+	 * SHEAF_LIMIT over SHEAF_STATE_BYTES_MAX, as for user state in append. */
+	int (*state_apply)(void *backend, sheaf_str app, const sheaf_state_item *items,
+	                   size_t count, int64_t deadline_us, sheaf_error *err);
+
+	/** Optional, with the four below. Adds an item. SHEAF_NOT_FOUND, SHEAF_GONE as for append;
+	 * SHEAF_LIMIT when SHEAF_QUEUE_ITEMS_MAX are there; an id that is there: `existed` if
+	 * content, environment and priority are the same, else SHEAF_CONFLICT. */
+	int (*queue_put)(void *backend, const sheaf_store_key *key, const sheaf_queue_row *row,
+	                 int64_t deadline_us, int32_t *existed, sheaf_error *err);
+
+	/** Takes the first items that are pending, by priority and then in the order they came, and
+	 * marks them with the token. `fn` is called once that is durable. None: no call. */
+	int (*queue_claim)(void *backend, const sheaf_store_key *key, const sheaf_claim *claim,
+	                   sheaf_queue_fn fn, void *ctx, sheaf_error *err);
+
+	/** Removes what carries the token, also if its time is over but nobody has claimed it since.
+	 * SHEAF_STALE if nothing carries it. */
+	int (*queue_ack)(void *backend, const sheaf_store_key *key, sheaf_str token,
+	                 int64_t deadline_us, size_t *count, sheaf_error *err);
+
+	/** Removes a pending item. SHEAF_BUSY while it is claimed. */
+	int (*queue_cancel)(void *backend, const sheaf_store_key *key, sheaf_str id,
+	                    int64_t deadline_us, int32_t *existed, sheaf_error *err);
+
+	/** Every item, claimed ones too, in the order of claims. */
+	int (*queue_list)(void *backend, const sheaf_store_key *key, sheaf_queue_fn fn, void *ctx,
+	                  sheaf_error *err);
+
+	/** Optional. Returns when the revision may have passed `revision`, when the session may be
+	 * gone, or at the deadline: a hint, the caller looks. Without it the dispatch sleeps. */
+	int (*wait)(void *backend, const sheaf_store_key *key, uint64_t revision,
+	            int64_t deadline_us, sheaf_error *err);
+
+	/** Optional. Brings what is kept there to this version and says each step in a line; with
+	 * `print` it connects to nothing and gives the statements. Not called on an open store. */
+	int (*migrate)(sheaf_str rest, const sheaf_store_options *options,
+	               sheaf_str (*option)(const void *url, const char *name), const void *url,
+	               int print, sheaf_text_fn fn, void *ctx, sheaf_error *err);
 } sheaf_store_ops;
 
 /**
