@@ -11,54 +11,24 @@
  * References are counted under the mutex. Only `stamp` is called with the mutex
  * held: it must see the head that it extends.
  */
-#include <pthread.h>
+#include "store/memory.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
-#include "base/map.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "store/store.h"
 
 #define NAME_ROOM (4 * SHEAF_KEY_PART_ROOM)
 #define SCAN_PAGE 64u
 
-/* A record, copied: its line, a line break, its id. */
-typedef struct mrow {
-	sheaf_row row;
-	char text[];
-} mrow;
-
-typedef struct mhead {
-	size_t refs;
-	sheaf_head *head;
-} mhead;
-
-typedef struct mlog {
-	size_t refs;
-	char *names;    /* what `name` and `key` point into */
-	sheaf_str name; /* "owner/session": the key of the map */
-	sheaf_store_key key;
-	mrow *header;
-	mrow **rows; /* seq base + 1, base + 2, … */
-	size_t count;
-	size_t room;
-	map ids; /* id → seq */
-	mhead *now;
-} mlog;
-
-typedef struct mstore {
-	pthread_mutex_t mutex;
-	map logs; /* name → mlog */
-} mstore;
-
-static void lock(mstore *m)
+void memory_lock(mstore *m)
 {
 	(void)pthread_mutex_lock(&m->mutex);
 }
 
-static void unlock(mstore *m)
+void memory_unlock(mstore *m)
 {
 	(void)pthread_mutex_unlock(&m->mutex);
 }
@@ -170,12 +140,12 @@ static uint64_t mlog_base(const mlog *l)
 	return l->header->row.seq;
 }
 
-static bool mlog_hidden(const mlog *l)
+bool mlog_hidden(const mlog *l)
 {
 	return sheaf_head_hidden(l->now->head) != 0;
 }
 
-static mlog *mlog_find(const mstore *m, sheaf_str owner, sheaf_str session)
+mlog *mlog_find(const mstore *m, sheaf_str owner, sheaf_str session)
 {
 	char name[NAME_ROOM];
 	if (owner.len + 1 + session.len > sizeof(name))
@@ -189,22 +159,22 @@ static mlog *mlog_find(const mstore *m, sheaf_str owner, sheaf_str session)
 /* The log of a key with a reference of the caller's. */
 static mlog *mlog_get(mstore *m, const sheaf_store_key *key)
 {
-	lock(m);
+	memory_lock(m);
 	mlog *l = mlog_find(m, key->owner, key->session);
 	if (l != NULL)
 		l->refs++;
-	unlock(m);
+	memory_unlock(m);
 	return l;
 }
 
 static void mlog_put(mstore *m, mlog *l)
 {
-	lock(m);
+	memory_lock(m);
 	mlog_unref(l);
-	unlock(m);
+	memory_unlock(m);
 }
 
-static int not_found(sheaf_error *err)
+int mlog_not_found(sheaf_error *err)
 {
 	return err_set(err, SHEAF_NOT_FOUND, "there is no such session");
 }
@@ -337,10 +307,10 @@ static int memory_head(void *backend, const sheaf_store_key *key, UNUSED int wri
                        UNUSED sheaf_head_state *state, sheaf_error *err)
 {
 	mstore *m = backend;
-	lock(m);
+	memory_lock(m);
 	mlog *l = mlog_find(m, key->owner, key->session);
-	int rc = l != NULL ? sheaf_head_copy(out, l->now->head, err) : not_found(err);
-	unlock(m);
+	int rc = l != NULL ? sheaf_head_copy(out, l->now->head, err) : mlog_not_found(err);
+	memory_unlock(m);
 	return rc;
 }
 
@@ -348,14 +318,14 @@ static int memory_find(void *backend, const sheaf_store_key *key, sheaf_str id, 
                        sheaf_error *err)
 {
 	mstore *m = backend;
-	lock(m);
+	memory_lock(m);
 	mlog *l = mlog_find(m, key->owner, key->session);
 	bool found = l != NULL && map_get(&l->ids, id, seq);
-	unlock(m);
+	memory_unlock(m);
 	if (found)
 		return 0;
 	return l != NULL ? err_set(err, SHEAF_NOT_FOUND, "there is no such record")
-	                 : not_found(err);
+	                 : mlog_not_found(err);
 }
 
 static int memory_header(void *backend, const sheaf_store_key *key, sheaf_row_fn fn, void *ctx,
@@ -364,7 +334,7 @@ static int memory_header(void *backend, const sheaf_store_key *key, sheaf_row_fn
 	mstore *m = backend;
 	mlog *l = mlog_get(m, key);
 	if (l == NULL)
-		return not_found(err);
+		return mlog_not_found(err);
 	int rc = fn(ctx, &l->header->row);
 	mlog_put(m, l);
 	return rc < 0 ? rc : 0;
@@ -408,23 +378,23 @@ static int memory_scan(void *backend, const sheaf_store_key *key, const sheaf_sc
 	mstore *m = backend;
 	mlog *l = mlog_get(m, key);
 	if (l == NULL)
-		return not_found(err);
+		return mlog_not_found(err);
 	mrow *page[SCAN_PAGE];
 	size_t left = scan->limit;
 	int rc = 0;
-	lock(m);
+	memory_lock(m);
 	for (mrange range = scan_range(l, scan);;) {
 		size_t n = scan_page(l, scan, &range, page, left < SCAN_PAGE ? left : SCAN_PAGE);
-		unlock(m);
+		memory_unlock(m);
 		for (size_t i = 0; i < n && rc == 0; i++)
 			rc = fn(ctx, &page[i]->row);
 		left -= n;
-		lock(m);
+		memory_lock(m);
 		if (rc != 0 || n == 0)
 			break;
 	}
 	mlog_unref(l);
-	unlock(m);
+	memory_unlock(m);
 	return rc < 0 ? rc : 0;
 }
 
@@ -498,12 +468,12 @@ static int listing_give(mlisting *list, sheaf_info_fn fn, void *ctx)
 
 static void listing_free(mstore *m, mlisting *list)
 {
-	lock(m);
+	memory_lock(m);
 	for (size_t i = 0; i < list->count; i++) {
 		mhead_unref(list->items[i].head);
 		mlog_unref(list->items[i].log);
 	}
-	unlock(m);
+	memory_unlock(m);
 	mem_free(list->items);
 }
 
@@ -526,13 +496,13 @@ static int memory_list(void *backend, const sheaf_list_query *query, sheaf_info_
 	mlisting list = {NULL, 0, 0};
 	size_t at = 0;
 	int rc = 0;
-	lock(m);
+	memory_lock(m);
 	for (const map_slot *slot; rc == 0 && (slot = map_each(&m->logs, &at)) != NULL;) {
 		mlog *l = (mlog *)(uintptr_t)slot->value;
 		if (wanted(l, query))
 			rc = listing_add(&list, l);
 	}
-	unlock(m);
+	memory_unlock(m);
 	rc = rc != 0 ? err_nomem(err) : listing_give(&list, fn, ctx);
 	listing_free(m, &list);
 	return rc;
@@ -543,7 +513,7 @@ static int memory_check(void *backend, const sheaf_store_key *key, UNUSED sheaf_
 {
 	mstore *m = backend;
 	size_t at = 0;
-	lock(m);
+	memory_lock(m);
 	mlog *one = key != NULL ? mlog_find(m, key->owner, key->session) : NULL;
 	for (const map_slot *slot; (slot = map_each(&m->logs, &at)) != NULL;) {
 		const mlog *l = (const mlog *)(uintptr_t)slot->value;
@@ -555,8 +525,8 @@ static int memory_check(void *backend, const sheaf_store_key *key, UNUSED sheaf_
 		for (size_t i = 0; i < l->count; i++)
 			totals->bytes += l->rows[i]->row.bytes.len + 1;
 	}
-	unlock(m);
-	return key != NULL && one == NULL ? not_found(err) : 0;
+	memory_unlock(m);
+	return key != NULL && one == NULL ? mlog_not_found(err) : 0;
 }
 
 /* Writing ---------------------------------------------------------------------------- */
@@ -566,7 +536,7 @@ static int check_request(const mstore *m, const sheaf_store_key *key, const mlog
                          const sheaf_append_request *request, sheaf_error *err)
 {
 	if (request->create == 0)
-		return l != NULL ? 0 : not_found(err);
+		return l != NULL ? 0 : mlog_not_found(err);
 	if (l != NULL)
 		return err_set(err, SHEAF_EXISTS, "the session exists already");
 	if (request->source.len == 0)
@@ -636,9 +606,9 @@ static int memory_append(void *backend, const sheaf_store_key *key,
                          sheaf_error *err)
 {
 	mstore *m = backend;
-	lock(m);
+	memory_lock(m);
 	int rc = append(m, key, request, reply, err);
-	unlock(m);
+	memory_unlock(m);
 	return rc;
 }
 
@@ -731,9 +701,9 @@ static int memory_remove(void *backend, const sheaf_store_key *key,
 {
 	mstore *m = backend;
 	mlisting readers = {NULL, 0, 0};
-	lock(m);
+	memory_lock(m);
 	int rc = remove_log(m, key, request, reply, &readers, err);
-	unlock(m);
+	memory_unlock(m);
 	if (rc == 0 && request->reader != NULL) {
 		rc = listing_give(&readers, request->reader, request->ctx);
 		if (rc != 0)
@@ -751,12 +721,12 @@ static int memory_replace(void *backend, const sheaf_store_key *key, uint64_t re
 	mstore *m = backend;
 	mlog *old = mlog_get(m, key), *new = NULL;
 	if (old == NULL)
-		return not_found(err);
+		return mlog_not_found(err);
 	int rc = mlog_build(&new, key, next, ctx, err);
-	lock(m);
+	memory_lock(m);
 	mlog *now = mlog_find(m, key->owner, key->session);
 	if (rc == 0 && now == NULL) {
-		rc = not_found(err);
+		rc = mlog_not_found(err);
 	} else if (rc == 0 && (now != old || sheaf_head_revision(now->now->head) != revision)) {
 		rc = err_set(err, SHEAF_STALE, "the session was changed meanwhile");
 		err->revision = sheaf_head_revision(now->now->head);
@@ -769,7 +739,7 @@ static int memory_replace(void *backend, const sheaf_store_key *key, uint64_t re
 	}
 	mlog_unref(new);
 	mlog_unref(old);
-	unlock(m);
+	memory_unlock(m);
 	return rc;
 }
 

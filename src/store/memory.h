@@ -1,0 +1,55 @@
+/*
+ * The inside of the `memory:` store, for the files that make it up:
+ * store_memory.c (logs) and memory_*.c (what is kept beside them).
+ *
+ * One mutex guards everything here: slots of the table take it, all other
+ * functions expect it to be held.
+ */
+#ifndef STORE_MEMORY_H
+#define STORE_MEMORY_H
+
+#include <pthread.h>
+
+#include "base/map.h"
+#include "store/store.h"
+
+/* A record, copied: its line, a line break, its id. */
+typedef struct mrow {
+	sheaf_row row;
+	char text[];
+} mrow;
+
+typedef struct mhead {
+	size_t refs;
+	sheaf_head *head;
+} mhead;
+
+typedef struct mlog {
+	size_t refs;
+	char *names;    /* what `name` and `key` point into */
+	sheaf_str name; /* "owner/session": the key of the map */
+	sheaf_store_key key;
+	mrow *header;
+	mrow **rows; /* seq base + 1, base + 2, … */
+	size_t count;
+	size_t room;
+	map ids; /* id → seq */
+	mhead *now;
+} mlog;
+
+typedef struct mstore {
+	pthread_mutex_t mutex;
+	map logs; /* name → mlog */
+} mstore;
+
+void memory_lock(mstore *m);
+void memory_unlock(mstore *m);
+
+/* The log of a session, or NULL. */
+mlog *mlog_find(const mstore *m, sheaf_str owner, sheaf_str session);
+bool mlog_hidden(const mlog *l);
+
+/* SHEAF_NOT_FOUND, said as everywhere. */
+int mlog_not_found(sheaf_error *err);
+
+#endif
