@@ -82,6 +82,8 @@ SHEAF_API int sheaf_str_is(sheaf_str s, const char *text);
 #define SHEAF_QUEUE_ITEMS_MAX 1000u
 #define SHEAF_QUEUE_MERGE_ITEMS_MAX 100u
 #define SHEAF_QUEUE_MERGE_BYTES_MAX ((size_t)100000)
+#define SHEAF_TTL_US_MAX (INT64_C(3155760000) * 1000000) /* 100 years; of a grace too */
+#define SHEAF_GRACE_US_DEFAULT (INT64_C(7) * 86400 * 1000000)
 #define SHEAF_CONTEXT_BYTES_DEFAULT ((size_t)64 << 20)
 
 /** What an acknowledged write survives. Ordered: a greater level survives more. */

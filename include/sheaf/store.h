@@ -72,6 +72,13 @@ SHEAF_API int sheaf_store_migrate(const char *url, int print,
 
 /* ---- Listing ----------------------------------------------------------- */
 
+/** Whether a session's time is over, by the store's clock. See sheaf/expiry.h. */
+enum {
+	SHEAF_EXPIRY_NONE = 0,  /* no: it is alive */
+	SHEAF_EXPIRY_GRACE = 1, /* it has expired; it can be undeleted */
+	SHEAF_EXPIRY_OVER = 2   /* its grace is over too: as if deleted */
+};
+
 /** One session as lists and heads show it. Owned by what it came in. */
 typedef struct sheaf_session_info {
 	sheaf_str app;
@@ -99,7 +106,7 @@ typedef struct sheaf_session_info {
 	int64_t ttl_us;    /* expires this long after stored_us; 0 = never */
 	int64_t grace_us;  /* and can be undeleted this long after that */
 	int32_t pinned;    /* does not expire, whatever ttl_us says */
-	int32_t reserved1;
+	int32_t expired;   /* SHEAF_EXPIRY_*, when the list was made */
 } sheaf_session_info;
 
 typedef struct sheaf_list_options {
@@ -116,12 +123,13 @@ typedef struct sheaf_list_options {
 	int64_t before_us; /* modified before; 0 = any */
 	size_t limit;      /* 0 = 50; at most 10,000 */
 	sheaf_str cursor;  /* from the page before */
+	int32_t expired;   /* 1: also sessions that have expired and can be undeleted */
 } sheaf_list_options;
 
 /* clang-format off */
 #define SHEAF_LIST_OPTIONS_INIT \
 	{sizeof(sheaf_list_options), {0, 0}, {0, 0}, 0, 0, {0, 0}, {0, 0}, {0, 0}, {0, 0}, 0, \
-	 0, 0, {0, 0}}
+	 0, 0, {0, 0}, 0}
 /* clang-format on */
 
 typedef struct sheaf_list {

@@ -13,6 +13,7 @@
 #include "base/utf8.h"
 #include "entry/members.h"
 #include "entry/message.h"
+#include "entry/retention.h"
 #include "sheaf/entry.h"
 
 bool check_plain(sheaf_str text)
@@ -229,6 +230,10 @@ static int check_special(int32_t kind, sheaf_str inside, sheaf_error *err)
 	if (kind == SHEAF_KIND_LEAF && is_given(members_find(inside, "entry_id")) &&
 	    !is_whole(members_find(inside, "entry_seq")))
 		return err_set(err, SHEAF_INVALID, "a leaf needs entry_seq beside entry_id");
+	if (kind == SHEAF_KIND_RETENTION) {
+		retention r;
+		return retention_read(&r, inside, err);
+	}
 	return 0;
 }
 

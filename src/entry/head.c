@@ -199,6 +199,7 @@ int head_begin(sheaf_head *h, const header *hd, sheaf_error *err)
 	h->n.revision = hd->base;
 	h->n.modified_us = hd->time_us;
 	h->n.last_label = hd->label_seq;
+	h->n.grace_us = SHEAF_GRACE_US_DEFAULT;
 	head_slot_set(&h->main, hd->at, hd->at_seq);
 	return 0;
 }
@@ -351,4 +352,35 @@ void sheaf_head_info(const sheaf_head *head, sheaf_session_info *out)
 	out->readonly = o->readonly;
 	out->base = o->base;
 	out->source = o->source;
+	out->ttl_us = head->n.ttl_us;
+	out->grace_us = head->n.grace_us;
+	out->pinned = head->n.pinned;
+}
+
+static int expired(const sheaf_session_info *info, int64_t stored_us, int64_t now_us)
+{
+	if (info->ttl_us == 0 || info->pinned)
+		return SHEAF_EXPIRY_NONE;
+	if (stored_us >= now_us)
+		return SHEAF_EXPIRY_NONE;
+	uint64_t age_us = (uint64_t)now_us - (uint64_t)stored_us, ttl_us = (uint64_t)info->ttl_us;
+	if (age_us < ttl_us)
+		return SHEAF_EXPIRY_NONE;
+	return age_us - ttl_us < (uint64_t)info->grace_us ? SHEAF_EXPIRY_GRACE : SHEAF_EXPIRY_OVER;
+}
+
+int sheaf_head_expired(const sheaf_head *head, int64_t stored_us, int64_t now_us)
+{
+	sheaf_session_info info = {
+		.ttl_us = head->n.ttl_us,
+		.grace_us = head->n.grace_us,
+		.pinned = head->n.pinned,
+	};
+	return expired(&info, stored_us, now_us);
+}
+
+void sheaf_info_clock(sheaf_session_info *info, int64_t stored_us, int64_t now_us)
+{
+	info->stored_us = stored_us;
+	info->expired = expired(info, stored_us, now_us);
 }

@@ -15,6 +15,7 @@
 #include "base/utf8.h"
 #include "entry/check.h"
 #include "entry/members.h"
+#include "entry/retention.h"
 
 #define PREVIEW_BYTES 120u
 
@@ -26,6 +27,7 @@ typedef struct change {
 	bool has_metadata;
 	uint64_t usage_turn; /* hash of the turn a message's usage belongs to; 0 = none */
 	sheaf_usage usage;
+	retention retention;
 	shared *name;
 	shared *metadata;
 	shared *preview;
@@ -284,6 +286,15 @@ static int read_session_info(change *c, sheaf_str body, sheaf_error *err)
 	return c->metadata != NULL ? 0 : err_nomem(err);
 }
 
+/* One that says something else than it may is passed over: no session goes because of it. */
+static void read_retention(change *c, const sheaf_head *h, sheaf_str body)
+{
+	if (h->origin->readonly ||
+	    retention_read(&c->retention, members_inside(members_find(body, "retention")), NULL) !=
+	            0)
+		c->retention = (retention){.has_ttl = false};
+}
+
 /*
  * A branch pointer moved, or gone. This is all such a record changes, so it may
  * fail in the middle of nothing.
@@ -328,6 +339,9 @@ static int read_change(change *c, const sheaf_head *h, int32_t kind, sheaf_str b
 		return read_turn_end(c, h, body, err);
 	case SHEAF_KIND_SESSION_INFO:
 		return read_session_info(c, body, err);
+	case SHEAF_KIND_RETENTION:
+		read_retention(c, h, body);
+		return 0;
 	default:
 		return 0;
 	}
@@ -360,9 +374,20 @@ static void take_text(shared **to, shared **from)
 	*from = NULL;
 }
 
+static void take_retention(counts *n, const retention *r)
+{
+	if (r->has_ttl)
+		n->ttl_us = r->ttl_us;
+	if (r->has_grace)
+		n->grace_us = r->grace_us;
+	if (r->has_pin)
+		n->pinned = r->pin;
+}
+
 static void take_change(sheaf_head *h, change *c)
 {
 	take_usage(&h->n, c);
+	take_retention(&h->n, &c->retention);
 	if (c->preview != NULL)
 		take_text(&h->preview, &c->preview);
 	if (c->has_name)

@@ -14,7 +14,7 @@
 #include "base/str.h"
 
 #define MAGIC UINT32_C(0x64686673) /* "sfhd" */
-#define VERSION 1u
+#define VERSION 2u
 #define NO_TEXT UINT32_MAX
 
 /* ---- Writing -------------------------------------------------------------- */
@@ -76,6 +76,9 @@ static void put_counts(writer *w, const counts *n)
 	put_u64(w, n->usage_turn_count);
 	for (size_t i = 0; i < HEAD_TURNS; i++)
 		put_u64(w, n->usage_turns[i]);
+	put_u64(w, (uint64_t)n->ttl_us);
+	put_u64(w, (uint64_t)n->grace_us);
+	put_u32(w, n->pinned);
 }
 
 static void put_origin(writer *w, const origin *o)
@@ -212,6 +215,9 @@ static void get_counts(reader *r, counts *n)
 	n->usage_turn_count = get_u64(r);
 	for (size_t i = 0; i < HEAD_TURNS; i++)
 		n->usage_turns[i] = get_u64(r);
+	n->ttl_us = (int64_t)get_u64(r);
+	n->grace_us = (int64_t)get_u64(r);
+	n->pinned = get_u32(r) != 0;
 }
 
 static origin *get_origin(reader *r)

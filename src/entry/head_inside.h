@@ -63,6 +63,9 @@ typedef struct counts {
 	sheaf_usage usage;
 	uint64_t usage_turns[HEAD_TURNS]; /* hashes of turns whose messages had usage; a ring */
 	uint64_t usage_turn_count;
+	int64_t ttl_us; /* 0: does not expire */
+	int64_t grace_us;
+	bool pinned;
 } counts;
 
 struct sheaf_head {

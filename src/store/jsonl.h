@@ -280,6 +280,10 @@ int jlog_refresh(jlog *log,
 /* Reads what was appended since; `locked`: we hold the OFD lock, so a bad tail is final. */
 int jlog_follow(jlog *log, bool locked, sheaf_error *err);
 uint64_t jlog_count(const jlog *log); /* own records */
+/* When the last append was stored: the file's mtime, which nothing but a write to it moves. A
+ * sealed or torn log that is written anew lives longer for it, never shorter. */
+int64_t jlog_stored_us(const jlog *log);
+int jlog_expired(const jlog *log); /* SHEAF_EXPIRY_* */
 int jlog_slots(jlog *log, uint64_t first, size_t count, jslot *out, sheaf_error *err);
 /* SHEAF_NOT_FOUND. `leading`: the caller leads the log, so nobody else is writing. */
 int jlog_find(jlog *log, sheaf_str id, uint64_t *seq, bool leading, sheaf_error *err);

@@ -320,6 +320,18 @@ static void publish(group *g)
 		log->spare[1] = old;
 }
 
+/* A session whose time is over takes only what brings it back. */
+static void refuse_expired(group *g)
+{
+	int expired = jlog_expired(g->log);
+
+	for (jwaiter *w = g->first; w && expired; w = w->next)
+		if (expired == SHEAF_EXPIRY_OVER)
+			w->rc = err_set(w->err, SHEAF_GONE, "the session was deleted");
+		else if (!w->request->revive)
+			w->rc = err_set(w->err, SHEAF_EXPIRED, "the session has expired");
+}
+
 /*
  * Which ids are there already. This comes before any stamping: it may find the
  * sidecar wrong, and then everything that is known changes. What is there needs
@@ -331,6 +343,8 @@ static int look_up_all(group *g, sheaf_error *err)
 	jlog *log = g->log;
 
 	for (jwaiter *w = g->first; w; w = w->next) {
+		if (w->rc)
+			continue;
 		int known = look_up(log, w->request, w->reply, w->err);
 		w->rc = known > 0 ? 0 : known;
 		if (known < 0 && !log->file) {
@@ -420,8 +434,10 @@ static void run_group(group *g)
 			deadline_us = w->request->deadline_us;
 	int rc = jlog_lock(log, deadline_us, &err);
 
-	if (rc == 0)
+	if (rc == 0) {
+		refuse_expired(g);
 		rc = look_up_all(g, &err);
+	}
 	if (rc) {
 		for (jwaiter *w = g->first; w; w = w->next) {
 			w->rc = rc;

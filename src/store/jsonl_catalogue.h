@@ -98,6 +98,7 @@ typedef struct jlisted {
 	char session[SHEAF_KEY_PART_ROOM];
 	sheaf_head *head;
 	int64_t modified_us;
+	int64_t stored_us;
 	int damaged; /* cannot be read */
 	int denied;  /* because it may not be */
 	int readonly;

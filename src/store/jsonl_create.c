@@ -490,6 +490,8 @@ static int remove_locked(jlog *log, const sheaf_remove_request *request, sheaf_r
 	readers r = {.request = request, .owner = log->owner, .session = log->session};
 	int rc = 0;
 
+	if (request->expired && (was_hidden || jlog_expired(log) != SHEAF_EXPIRY_OVER))
+		return 0;
 	reply->existed = request->reap || !was_hidden;
 	if (request->reap && !was_hidden)
 		return 0;
@@ -564,7 +566,7 @@ int jsonl_remove(void *backend, const sheaf_store_key *key, const sheaf_remove_r
 	rc = jlog_lock_damaged(log, request->deadline_us, err);
 	if (rc == 0) {
 		rc = remove_locked(log, request, reply, err);
-	} else if (rc == SHEAF_DAMAGED && !log->file && !request->reap &&
+	} else if (rc == SHEAF_DAMAGED && !log->file && !request->reap && !request->expired &&
 	           !log->owner->store->readonly) {
 		rc = remove_unreadable(log, request, reply, err);
 		jlog_unload(log);
@@ -572,7 +574,7 @@ int jsonl_remove(void *backend, const sheaf_store_key *key, const sheaf_remove_r
 	if (rc != SHEAF_NOT_FOUND)
 		jlog_unlock(log);
 	else
-		rc = request->reap ? 0 : remove_again(log, err);
+		rc = request->reap || request->expired ? 0 : remove_again(log, err);
 	jlog_unlead(log);
 	return rc;
 }

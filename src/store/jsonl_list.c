@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "store/jsonl_catalogue.h"
 
 static int listed_cmp(const void *a, const void *b)
@@ -43,9 +44,10 @@ int jlisted_read(jowner *o, jlisted *l, sheaf_error *err)
 		rc = sheaf_head_copy(l->head, log->head, err);
 	l->damaged = rc == 0 && log->damaged;
 	l->readonly = rc == 0 && log->readonly;
+	bool looked = rc == 0 && io_stat_fd(log->file->fd, &l->file) == 0;
+	l->stored_us = looked ? l->file.mtime_ns / 1000 : clock_now_us();
 	/* While it is being written to, the file is ahead of the head. */
-	l->fits = rc == 0 && !log->leader && io_stat_fd(log->file->fd, &l->file) == 0 &&
-	          l->file.size == log->size + log->tail_bytes;
+	l->fits = looked && !log->leader && l->file.size == log->size + log->tail_bytes;
 	pthread_mutex_unlock(&log->mutex);
 	if (rc == SHEAF_DAMAGED || (rc == SHEAF_DENIED && err->sys_errno == EACCES)) {
 		l->damaged = 1;
@@ -99,8 +101,10 @@ static int verify(listing *l, const candidate_row *row, jlisted *out, sheaf_erro
 	if (!out->head)
 		return err_nomem(err);
 	if (jrow_fits(&row->h, &st) && row->h.head_length &&
-	    sheaf_head_decode(out->head, row->head, row->h.head_length, err) == 0)
+	    sheaf_head_decode(out->head, row->head, row->h.head_length, err) == 0) {
+		out->stored_us = st.mtime_ns / 1000;
 		return 0;
+	}
 	rc = jlisted_read(l->o, out, err);
 	if (rc == 0 && !out->damaged) {
 		sheaf_session_info info;
@@ -168,6 +172,7 @@ static int take_candidates(listing *l, candidate_row *rows, size_t *count, sheaf
 static int give_waiting(listing *l, const candidate_row *bound)
 {
 	const sheaf_list_query *q = l->query;
+	int64_t now_us = clock_now_us();
 	size_t given = 0;
 	int rc = 0;
 
@@ -186,7 +191,11 @@ static int give_waiting(listing *l, const candidate_row *bound)
 		info.modified_us = x->modified_us;
 		info.damaged = x->damaged;
 		info.readonly = x->readonly;
+		sheaf_info_clock(&info, x->stored_us, now_us);
 		if ((info.hidden && !q->hidden) || before_cursor(q, &key, x->modified_us))
+			continue;
+		if (q->expired_by_us &&
+		    (info.hidden || !sheaf_head_expired(x->head, x->stored_us, q->expired_by_us)))
 			continue;
 		rc = l->fn(l->ctx, &key, &info);
 	}

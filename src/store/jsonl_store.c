@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "store/jsonl.h"
 
 /* ---- Owners ----------------------------------------------------------------------- */
@@ -659,6 +660,22 @@ static int begin_read(jstore *js, const sheaf_store_key *key, jlog **out, sheaf_
 	return rc;
 }
 
+int64_t jlog_stored_us(const jlog *log)
+{
+	io_stat st;
+	return io_stat_fd(log->file->fd, &st) == 0 ? st.mtime_ns / 1000 : clock_now_us();
+}
+
+int jlog_expired(const jlog *log)
+{
+	sheaf_session_info info;
+	sheaf_head_info(log->head, &info);
+	/* Asking for times makes the next write dearer: only where there is a reason. */
+	if (info.ttl_us == 0 || info.pinned || info.hidden)
+		return SHEAF_EXPIRY_NONE;
+	return sheaf_head_expired(log->head, jlog_stored_us(log), clock_now_us());
+}
+
 static int jsonl_head(void *backend, const sheaf_store_key *key, int write, sheaf_head *out,
                       sheaf_head_state *state, sheaf_error *err)
 {
@@ -667,7 +684,8 @@ static int jsonl_head(void *backend, const sheaf_store_key *key, int write, shea
 
 	if (rc)
 		return rc;
-	if (write && log->tail_bytes && !log->readonly && !log->damaged && !log->leader) {
+	if (write && log->tail_bytes && !log->readonly && !log->damaged && !log->leader &&
+	    jlog_expired(log) == SHEAF_EXPIRY_NONE) {
 		/* A bad tail: if nobody is writing it is a tear, and a writer may move it away. */
 		log->leader = true;
 		if (jlog_lock_now(log)) {
@@ -687,7 +705,10 @@ static int jsonl_head(void *backend, const sheaf_store_key *key, int write, shea
 	*state = (sheaf_head_state){.readonly = log->readonly,
 	                            .damaged = log->damaged,
 	                            .torn_bytes = log->torn_bytes,
-	                            .tail_bytes = log->tail_bytes};
+	                            .tail_bytes = log->tail_bytes,
+	                            .now_us = clock_now_us()};
+	if (rc == 0)
+		state->stored_us = jlog_stored_us(log);
 	snprintf(state->torn_file, sizeof(state->torn_file), "%s", log->torn_file);
 	pthread_mutex_unlock(&log->mutex);
 	return rc;

@@ -22,6 +22,7 @@ typedef struct mrow {
 typedef struct mhead {
 	size_t refs;
 	sheaf_head *head;
+	int64_t stored_us; /* when the append was made that it is after */
 } mhead;
 
 typedef struct mlog {

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -145,6 +146,11 @@ bool mlog_hidden(const mlog *l)
 	return sheaf_head_hidden(l->now->head) != 0;
 }
 
+static int mlog_expired(const mlog *l)
+{
+	return sheaf_head_expired(l->now->head, l->now->stored_us, clock_now_us());
+}
+
 mlog *mlog_find(const mstore *m, sheaf_str owner, sheaf_str session)
 {
 	char name[NAME_ROOM];
@@ -262,6 +268,7 @@ static int mlog_build(mlog **out, const sheaf_store_key *key, sheaf_rows_fn next
 /* Puts a log in the place of another of the same name. Cannot fail: the key is in the map. */
 static void mlog_swap(mstore *m, mlog *old, mlog *new)
 {
+	new->now->stored_us = clock_now_us();
 	(void)map_set_ptr(&m->logs, new->name, new);
 	mlog_unref(old);
 }
@@ -304,12 +311,15 @@ static void memory_describe(UNUSED void *backend, sheaf_store_info *out)
 /* Reading ---------------------------------------------------------------------------- */
 
 static int memory_head(void *backend, const sheaf_store_key *key, UNUSED int write, sheaf_head *out,
-                       UNUSED sheaf_head_state *state, sheaf_error *err)
+                       sheaf_head_state *state, sheaf_error *err)
 {
 	mstore *m = backend;
 	memory_lock(m);
 	mlog *l = mlog_find(m, key->owner, key->session);
 	int rc = l != NULL ? sheaf_head_copy(out, l->now->head, err) : mlog_not_found(err);
+	if (l != NULL)
+		state->stored_us = l->now->stored_us;
+	state->now_us = clock_now_us();
 	memory_unlock(m);
 	return rc;
 }
@@ -450,6 +460,7 @@ static int compare_listed(const void *a, const void *b)
 
 static int listing_give(mlisting *list, sheaf_info_fn fn, void *ctx)
 {
+	int64_t now_us = clock_now_us();
 	int rc = 0;
 	if (list->count != 0)
 		qsort(list->items, list->count, sizeof(*list->items), compare_listed);
@@ -461,6 +472,7 @@ static int listing_give(mlisting *list, sheaf_info_fn fn, void *ctx)
 		info.user = item->log->key.user;
 		info.session = item->log->key.session;
 		info.hidden = sheaf_head_hidden(item->head->head);
+		sheaf_info_clock(&info, item->head->stored_us, now_us);
 		rc = fn(ctx, &item->log->key, &info);
 	}
 	return rc < 0 ? rc : 0;
@@ -482,6 +494,10 @@ static bool wanted(const mlog *l, const sheaf_list_query *q)
 	if ((q->app.ptr != NULL && !str_eq(q->app, l->key.app)) ||
 	    (q->user.ptr != NULL && !str_eq(q->user, l->key.user)) ||
 	    (q->hidden == 0 && mlog_hidden(l)))
+		return false;
+	if (q->expired_by_us != 0 &&
+	    (mlog_hidden(l) || sheaf_head_expired(l->now->head, l->now->stored_us,
+	                                          q->expired_by_us) == SHEAF_EXPIRY_NONE))
 		return false;
 	if (q->has_after == 0)
 		return true;
@@ -570,8 +586,13 @@ static int append(mstore *m, const sheaf_store_key *key, const sheaf_append_requ
                   sheaf_append_reply *reply, sheaf_error *err)
 {
 	mlog *l = mlog_find(m, key->owner, key->session);
-	if (l != NULL && request->create == 0 && mlog_hidden(l))
-		return err_set(err, SHEAF_GONE, "the session was deleted");
+	if (l != NULL && request->create == 0) {
+		int expired = mlog_expired(l);
+		if (mlog_hidden(l) || expired == SHEAF_EXPIRY_OVER)
+			return err_set(err, SHEAF_GONE, "the session was deleted");
+		if (expired != SHEAF_EXPIRY_NONE && !request->revive)
+			return err_set(err, SHEAF_EXPIRED, "the session has expired");
+	}
 	for (size_t i = 0; l != NULL && i < request->id_count && !mlog_hidden(l); i++)
 		reply->known += map_get(&l->ids, request->ids[i], &request->seqs[i]);
 	reply->durability = SHEAF_DURABILITY_NONE;
@@ -590,6 +611,7 @@ static int append(mstore *m, const sheaf_store_key *key, const sheaf_append_requ
 	                    &count, err);
 	if (rc != 0)
 		return rc;
+	next->stored_us = clock_now_us();
 	if (l == NULL)
 		return create(m, key, rows, count, &next, err);
 	rc = mlog_add(l, rows, count, err);
@@ -679,6 +701,8 @@ static int remove_log(mstore *m, const sheaf_store_key *key, const sheaf_remove_
 	if (l == NULL)
 		return 0;
 	bool hidden = mlog_hidden(l);
+	if (request->expired && (hidden || mlog_expired(l) != SHEAF_EXPIRY_OVER))
+		return 0;
 	reply->existed = request->reap != 0 || !hidden;
 	if (request->reap != 0 && !hidden)
 		return 0;

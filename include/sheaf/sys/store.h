@@ -61,6 +61,15 @@ SHEAF_API void sheaf_head_hide(sheaf_head *head);
  * Returns 0 when there is no link `i`. */
 SHEAF_API int sheaf_head_link(const sheaf_head *head, size_t i, sheaf_str *session, uint64_t *base);
 
+/**
+ * Whether a session's time is over, SHEAF_EXPIRY_*: a ttl, no pin, and stored_us + ttl_us is not
+ * after now_us. `stored_us` is when its last append was stored, both are of the store's clock. A
+ * store that decides in another place compares ttl_us, grace_us and pinned of the info the same way.
+ */
+SHEAF_API int sheaf_head_expired(const sheaf_head *head, int64_t stored_us, int64_t now_us);
+/** Fills stored_us and expired of what sheaf_head_info() gave, as lists must. */
+SHEAF_API void sheaf_info_clock(sheaf_session_info *info, int64_t stored_us, int64_t now_us);
+
 /** Writes the head as bytes into memory of the caller: returns the size needed, writes if it fits. */
 SHEAF_API size_t sheaf_head_encode(const sheaf_head *head, void *out, size_t room);
 /** The reverse. @return 0; SHEAF_DAMAGED for bytes that are no head; SHEAF_NOMEM */
@@ -103,6 +112,11 @@ typedef int (*sheaf_state_fn)(void *ctx, const sheaf_state_item *item);
  * are then void. Rows belong to the caller and live until the append returns.
  *
  * With `create` set the first row is the header (kind SHEAF_KIND_SESSION).
+ *
+ * A session whose time is over is not written to, or a plain append would bring
+ * it back. The store looks at sheaf_head_expired() of the head that is there, by
+ * its own clock and in the same step as the write, before it looks at ids or
+ * stamps: SHEAF_EXPIRED during the grace (unless `revive`), SHEAF_GONE after it.
  */
 typedef int (*sheaf_stamp_fn)(void *ctx, const sheaf_head *head, sheaf_head *next,
                               const sheaf_row **rows, size_t *count, sheaf_error *err);
@@ -126,6 +140,8 @@ typedef struct sheaf_append_request {
 	                            refusal counts only on the present head */
 	const sheaf_state_item *user_state; /* to be set with the rows, in the same step */
 	size_t user_state_count;
+	int32_t revive; /* 1: write also to a session that has expired and is in its grace */
+	int32_t reserved0;
 } sheaf_append_request;
 
 typedef struct sheaf_append_reply {
@@ -163,7 +179,8 @@ typedef struct sheaf_list_query {
 	sheaf_str after_session;
 	const sheaf_list_options *filter; /* a hint: the caller filters again */
 	int64_t expired_by_us; /* not 0: only sessions, hidden ones not among them, with a ttl and
-	                          no pin whose stored_us + ttl_us is not after this, in any order */
+	                          no pin whose stored_us + ttl_us is not after this, in any order.
+	                          The caller's clock may differ: what counts is info.expired */
 } sheaf_list_query;
 
 /* ---- Removing ------------------------------------------------------------ */
@@ -171,7 +188,8 @@ typedef struct sheaf_list_query {
 typedef struct sheaf_remove_request {
 	size_t size;  /* sizeof(sheaf_remove_request) */
 	int32_t reap; /* 1: act only if the session is hidden: give back what no fork reads now */
-	int32_t reserved0;
+	int32_t expired; /* 1: act only if the session is visible and its grace is over, by the
+	                    store's clock and in the same step; else nothing, existed = 0 */
 	int64_t deadline_us;
 	sheaf_info_fn reader; /* called for each session that still reads this one, in the order of
 	                         lists; hidden ones do not count; may be NULL */
@@ -295,7 +313,8 @@ typedef struct sheaf_store_ops {
 	              const sheaf_remove_request *request, sheaf_remove_reply *reply,
 	              sheaf_error *err);
 
-	/** Required. Replaces the whole log if its revision is `revision`, else SHEAF_STALE. */
+	/** Required. Replaces the whole log if its revision is `revision`, else SHEAF_STALE. For
+	 * expiry it counts as an append. */
 	int (*replace)(void *backend, const sheaf_store_key *key, uint64_t revision,
 	               sheaf_rows_fn next, void *ctx, int64_t deadline_us, sheaf_error *err);
 
