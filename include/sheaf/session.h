@@ -114,12 +114,13 @@ typedef struct sheaf_entry_options {
 	sheaf_str invocation_id;
 	sheaf_str
 		extra; /* a JSON object whose members are added to the record, e.g. {"metadata":{…}} */
+	sheaf_str state_delta; /* a JSON object: what this record changes of the state (state.h) */
 } sheaf_entry_options;
 
 /* clang-format off */
 #define SHEAF_ENTRY_OPTIONS_INIT \
 	{sizeof(sheaf_entry_options), {0, 0}, {0, 0}, 0, 0, {0, 0}, 0, {0, 0}, {0, 0}, {0, 0}, \
-	 {0, 0}, {0, 0}}
+	 {0, 0}, {0, 0}, {0, 0}}
 /* clang-format on */
 
 enum {

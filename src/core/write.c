@@ -106,7 +106,7 @@ static int stamp_one(rows *r, sheaf_head *next, const draft *d, uint64_t batch_f
 		return err_set(err, SHEAF_TOO_LARGE, "a record holds at most %zu bytes",
 		               SHEAF_RECORD_BYTES_MAX);
 	return head_apply(next, d->kind, draft_id(d), str_make(d->branch, d->branch_len),
-	                  buf_view(&d->body), d->time_us, seq, doc, err);
+	                  buf_view(&d->body), draft_delta(d), d->time_us, seq, doc, err);
 }
 
 int rows_stamp(rows *r, sheaf_head *next, draft *const *drafts, size_t count, json_doc **doc,

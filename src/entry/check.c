@@ -37,13 +37,20 @@ bool check_reserved(sheaf_str key)
 	return false;
 }
 
-int check_names(sheaf_str members, sheaf_error *err)
+int check_names(sheaf_str members, sheaf_str *delta, sheaf_error *err)
 {
 	sheaf_str key, value;
+	*delta = str_make(NULL, 0);
 	for (size_t at = 0; members_next(members, &at, &key, &value);) {
 		if (check_reserved(key))
 			return err_set(err, SHEAF_INVALID, "a body must not hold \"%.*s\"",
 			               (int)key.len, key.ptr);
+		if (!members_key_is(key, "state_delta"))
+			continue;
+		/* Whoever looks for it looks for its bytes. */
+		if (!str_is(key, "state_delta"))
+			return err_set(err, SHEAF_INVALID, "state_delta is spelled with escapes");
+		*delta = value;
 	}
 	return 0;
 }

@@ -13,8 +13,11 @@ bool check_plain(sheaf_str text);
 /* Whether a top-level member of that name belongs to the envelope or the frame. */
 bool check_reserved(sheaf_str key); /* still escaped */
 
-/* No member of a body or of extra members may have a reserved name. SHEAF_INVALID. */
-int check_names(sheaf_str members, sheaf_error *err);
+/*
+ * No member of a body or of extra members may have a reserved name. SHEAF_INVALID.
+ * `*delta` gets the value of their state_delta, or {NULL,0}.
+ */
+int check_names(sheaf_str members, sheaf_str *delta, sheaf_error *err);
 
 /*
  * A body of this kind has the payload its type needs, in checked JSON members.

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/utf8.h"
@@ -9,6 +10,7 @@
 #include "entry/check.h"
 #include "entry/members.h"
 #include "entry/record.h"
+#include "entry/state.h"
 #include "sheaf/session.h"
 
 #define TYPE_BYTES_MAX 64u
@@ -35,6 +37,7 @@ void draft_free(draft *d)
 		mem_free((void *)(uintptr_t)d->type.ptr);
 	d->type = none;
 	buf_free(&d->body);
+	buf_free(&d->temp);
 }
 
 static bool type_is_good(sheaf_str type)
@@ -141,7 +144,7 @@ static void add_members(buf *out, sheaf_str members)
 }
 
 /* The members of a caller's object, checked. */
-static int take_object(sheaf_str object, sheaf_str *members, sheaf_error *err)
+static int take_object(sheaf_str object, sheaf_str *members, sheaf_str *delta, sheaf_error *err)
 {
 	if (object.len > SHEAF_RECORD_BYTES_MAX)
 		return err_set(err, SHEAF_TOO_LARGE, "more than %zu bytes", SHEAF_RECORD_BYTES_MAX);
@@ -149,7 +152,12 @@ static int take_object(sheaf_str object, sheaf_str *members, sheaf_error *err)
 	if (rc != 0)
 		return rc;
 	*members = members_inside(members_trim(object));
-	return check_names(*members, err);
+	return check_names(*members, delta, err);
+}
+
+static int given_twice(const char *what, sheaf_error *err)
+{
+	return err_set(err, SHEAF_INVALID, "%s is given twice", what);
 }
 
 typedef struct named {
@@ -166,7 +174,7 @@ static int add_named(buf *out, const named *texts, size_t count, sheaf_str body,
 		if (!utf8_valid(texts[i].text))
 			return err_set(err, SHEAF_INVALID, "%s is not valid UTF-8", texts[i].name);
 		if (!checked && members_find(body, texts[i].name).ptr != NULL)
-			return err_set(err, SHEAF_INVALID, "%s is given twice", texts[i].name);
+			return given_twice(texts[i].name, err);
 		if (out->len != 0)
 			buf_lit(out, ",");
 		buf_lit(out, "\"");
@@ -177,14 +185,71 @@ static int add_named(buf *out, const named *texts, size_t count, sheaf_str body,
 	return 0;
 }
 
-/* Members from two objects may not share a name; checking the two together finds that. */
-static int add_extra(buf *out, sheaf_str extra, sheaf_error *err)
+static void add_delta(buf *out, sheaf_str delta)
 {
-	sheaf_str members;
-	int rc = take_object(extra, &members, err);
+	add_members(out, SHEAF_STR("\"state_delta\":"));
+	buf_str(out, delta);
+}
+
+/* Members, with what a store must not see taken out of their state_delta. */
+static int add_checked(draft *d, sheaf_str members, sheaf_str delta, sheaf_error *err)
+{
+	if (delta.ptr == NULL) {
+		add_members(&d->body, members);
+		return 0;
+	}
+	_cleanup_(buf_free) buf kept = BUF_INIT(SHEAF_RECORD_BYTES_MAX);
+	_cleanup_(buf_free) buf rest = BUF_INIT(SHEAF_RECORD_BYTES_MAX);
+	int rc = state_delta_check(delta, err);
+	if (rc == 0)
+		rc = state_delta_strip(delta, &kept, &d->temp, err);
 	if (rc != 0)
 		return rc;
-	add_members(out, members);
+	if (d->temp.len == 0 && kept.len != 0) {
+		add_members(&d->body, members);
+		return 0;
+	}
+	state_members_without(&rest, members);
+	rc = buf_status(&rest, err);
+	if (rc != 0)
+		return rc;
+	add_members(&d->body, buf_view(&rest));
+	if (kept.len != 0)
+		add_delta(&d->body, buf_view(&kept));
+	return 0;
+}
+
+/* A delta that is given by itself; `given` says that a body or extra had one. */
+static int add_option_delta(draft *d, sheaf_str delta, bool given, sheaf_error *err)
+{
+	if (delta.len == 0)
+		return 0;
+	if (given)
+		return given_twice("state_delta", err);
+	_cleanup_(buf_free) buf members = BUF_INIT(SHEAF_RECORD_BYTES_MAX);
+	int rc = json_check(delta, JSON_OBJECT, err);
+	delta = members_trim(delta);
+	if (rc == 0 && members_depth(delta) + 1 > SHEAF_DEPTH_MAX)
+		rc = err_set(err, SHEAF_LIMIT, "JSON nested deeper than %u", SHEAF_DEPTH_MAX);
+	add_delta(&members, delta);
+	if (rc == 0)
+		rc = buf_status(&members, err);
+	return rc == 0 ? add_checked(d, buf_view(&members), delta, err) : rc;
+}
+
+/* Members from two objects may not share a name; checking the two together finds that. */
+static int add_extra(draft *d, sheaf_str extra, bool *given, sheaf_error *err)
+{
+	sheaf_str members, delta;
+	buf *out = &d->body;
+	int rc = take_object(extra, &members, &delta, err);
+	if (rc == 0 && delta.ptr != NULL && *given)
+		rc = given_twice("state_delta", err);
+	if (rc == 0)
+		rc = add_checked(d, members, delta, err);
+	if (rc != 0)
+		return rc;
+	*given = *given || delta.ptr != NULL;
 	_cleanup_(buf_free) buf object = BUF_INIT(SHEAF_RECORD_BYTES_MAX);
 	buf_lit(&object, "{");
 	buf_str(&object, buf_view(out));
@@ -193,6 +258,13 @@ static int add_extra(buf *out, sheaf_str extra, sheaf_error *err)
 	if (rc == 0)
 		rc = buf_status(&object, err);
 	return rc == 0 ? json_check(buf_view(&object), JSON_OBJECT, err) : rc;
+}
+
+static void note_delta(draft *d)
+{
+	sheaf_str delta = state_delta_of(buf_view(&d->body));
+	d->delta_len = delta.len;
+	d->delta_at = delta.len != 0 ? (size_t)(delta.ptr - d->body.ptr) : 0;
 }
 
 /* What the builders of trusted bodies could not see: only a message has been checked whole. */
@@ -217,19 +289,88 @@ static int init_body(draft *d, sheaf_str body, bool checked, const sheaf_entry_o
 		{"invocation_id", GIVEN(options, invocation_id, none)},
 	};
 	int rc = 0;
+	sheaf_str delta = none;
 	if (!checked)
-		rc = take_object(body, &body, err);
+		rc = take_object(body, &body, &delta, err);
 	if (rc == 0)
 		rc = checked ? check_trusted(d, body, err)
 		             : check_payload(d->kind, d->type, body, err);
 	if (rc != 0)
 		return rc;
-	add_members(&d->body, body);
-	rc = add_named(&d->body, texts, COUNT_OF(texts), body, checked, err);
+	bool given = delta.ptr != NULL;
+	rc = add_checked(d, body, delta, err);
+	if (rc == 0)
+		rc = add_named(&d->body, texts, COUNT_OF(texts), body, checked, err);
 	sheaf_str extra = GIVEN(options, extra, none);
 	if (rc == 0 && extra.len != 0)
-		rc = add_extra(&d->body, extra, err);
-	return rc == 0 ? buf_status(&d->body, err) : rc;
+		rc = add_extra(d, extra, &given, err);
+	sheaf_str alone = GIVEN(options, state_delta, none);
+	if (rc == 0)
+		rc = add_option_delta(d, alone, given, err);
+	if (rc == 0)
+		rc = buf_status(&d->body, err);
+	if (rc == 0 && (given || alone.len != 0))
+		note_delta(d);
+	return rc;
+}
+
+/* ---- What rides on a draft -------------------------------------------------- */
+
+/* The changes of `extra` that `own` does not make itself, then all of `own`. */
+static int merge_deltas(buf *out, sheaf_str own, sheaf_str extra, sheaf_error *err)
+{
+	_cleanup_(arena_freep) arena *a = arena_new();
+	_cleanup_(map_free) map keys = MAP_INIT;
+	state_change c;
+	int rc = a != NULL ? 1 : SHEAF_NOMEM;
+	for (size_t at = 0; rc == 1 && (rc = state_delta_next(own, &at, a, &c)) == 1;) {
+		if (map_set(&keys, c.key, 1) != 0)
+			rc = SHEAF_NOMEM;
+	}
+	buf_char(out, '{');
+	uint64_t known;
+	for (size_t at = 0; rc >= 0 && (rc = state_delta_next(extra, &at, a, &c)) == 1;) {
+		if (map_get(&keys, c.key, &known))
+			continue;
+		if (out->len > 1)
+			buf_char(out, ',');
+		buf_str(out, c.member);
+	}
+	sheaf_str inside = own.ptr != NULL ? members_inside(own) : str_make("", 0);
+	if (inside.len != 0 && out->len > 1)
+		buf_char(out, ',');
+	buf_str(out, inside);
+	buf_char(out, '}');
+	return rc < 0 ? err_nomem(err) : buf_status(out, err);
+}
+
+int draft_ride(draft *d, sheaf_str delta, buf *before, sheaf_error *err)
+{
+	_cleanup_(buf_free) buf merged = BUF_INIT(SHEAF_RECORD_BYTES_MAX);
+	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_BODY_BYTES_MAX);
+	int rc = merge_deltas(&merged, draft_delta(d), delta, err);
+	if (rc != 0)
+		return rc;
+	if (d->delta_len != 0)
+		state_members_without(&body, buf_view(&d->body));
+	else
+		buf_str(&body, buf_view(&d->body));
+	add_delta(&body, buf_view(&merged));
+	rc = buf_status(&body, err);
+	if (rc != 0)
+		return rc;
+	*before = d->body;
+	d->body = body;
+	body = (buf)BUF_INIT(0);
+	note_delta(d);
+	return 0;
+}
+
+void draft_unride(draft *d, buf *before)
+{
+	buf_free(&d->body);
+	d->body = *before;
+	note_delta(d);
 }
 
 int draft_init(draft *d, sheaf_str type, sheaf_str body, bool checked,
@@ -237,6 +378,7 @@ int draft_init(draft *d, sheaf_str type, sheaf_str body, bool checked,
 {
 	memset(d, 0, sizeof(*d));
 	d->body.max = SHEAF_BODY_BYTES_MAX;
+	d->temp.max = SHEAF_RECORD_BYTES_MAX;
 	int rc = init_type(d, type, err);
 	if (rc == 0)
 		rc = init_id(d, GIVEN(options, id, none), err);

@@ -92,6 +92,7 @@ void head_clear(sheaf_head *h)
 	shared_unref(h->name);
 	shared_unref(h->metadata);
 	shared_unref(h->preview);
+	state_unref(h->state);
 	origin_unref(h->origin);
 	slot *more = h->more;
 	size_t room = h->more_room;
@@ -159,6 +160,10 @@ int sheaf_head_copy(sheaf_head *to, const sheaf_head *from, sheaf_error *err)
 	share(&to->name, from->name);
 	share(&to->metadata, from->metadata);
 	share(&to->preview, from->preview);
+	if (to->state != from->state) {
+		state_unref(to->state);
+		to->state = state_ref(from->state);
+	}
 	if (to->origin != from->origin) {
 		origin_unref(to->origin);
 		to->origin = from->origin;
@@ -300,6 +305,42 @@ uint64_t head_last_label(const sheaf_head *h)
 sheaf_str head_metadata(const sheaf_head *h)
 {
 	return h->metadata != NULL ? shared_view(h->metadata) : str_make(NULL, 0);
+}
+
+state_set *head_state(const sheaf_head *h)
+{
+	return h->state;
+}
+
+uint64_t head_state_seq(const sheaf_head *h)
+{
+	return h->n.state_seq;
+}
+
+uint64_t head_app_seq(const sheaf_head *h)
+{
+	return h->n.app_seq;
+}
+
+int sheaf_head_state_changed(const sheaf_head *a, const sheaf_head *b)
+{
+	return a->state != b->state;
+}
+
+size_t sheaf_head_state_encode(const sheaf_head *head, void *out, size_t room)
+{
+	return state_encode(head->state, out, room);
+}
+
+int sheaf_head_state_decode(sheaf_head *head, const void *bytes, size_t len, sheaf_error *err)
+{
+	state_set *state;
+	int rc = state_decode(&state, bytes, len, err);
+	if (rc != 0)
+		return rc;
+	state_unref(head->state);
+	head->state = state;
+	return 0;
 }
 
 uint64_t sheaf_head_revision(const sheaf_head *head)

@@ -10,6 +10,7 @@
 
 #include "entry/header.h"
 #include "entry/record.h"
+#include "entry/state.h"
 #include "sheaf/sys/store.h"
 
 typedef struct head_branch {
@@ -24,17 +25,21 @@ bool head_branch_find(const sheaf_head *h, sheaf_str name, head_branch *out); /*
 uint64_t head_base(const sheaf_head *h);
 uint64_t head_last_label(const sheaf_head *h);
 sheaf_str head_metadata(const sheaf_head *h);
+state_set *head_state(const sheaf_head *h);   /* owned by the head; NULL: empty */
+uint64_t head_state_seq(const sheaf_head *h); /* the newest own record that changed it, or 0 */
+uint64_t head_app_seq(const sheaf_head *h);   /* the newest own record with app: keys, or 0 */
 
 /* Begins a head from a header. */
 int head_begin(sheaf_head *h, const header *hd, sheaf_error *err);
 
 /*
  * Takes a record into account. `seq` is the next number (checked with an
- * assertion); `body` and the rest come from a draft or a scanned line. `doc`
- * is scratch for the few records whose payload must be parsed.
- * SHEAF_LIMIT when a branch too many would be made.
+ * assertion); `body` and the rest come from a draft or a scanned line; `delta`
+ * is the body's state_delta (state_delta_of()), which drafts know without a
+ * search. `doc` is scratch for the few records whose payload must be parsed.
+ * SHEAF_LIMIT when a branch too many would be made, or the state grew too big.
  */
 int head_apply(sheaf_head *h, int32_t kind, sheaf_str id, sheaf_str branch, sheaf_str body,
-               int64_t time_us, uint64_t seq, json_doc **doc, sheaf_error *err);
+               sheaf_str delta, int64_t time_us, uint64_t seq, json_doc **doc, sheaf_error *err);
 
 #endif

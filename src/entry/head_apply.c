@@ -31,6 +31,9 @@ typedef struct change {
 	shared *name;
 	shared *metadata;
 	shared *preview;
+	bool has_state;
+	bool has_app; /* there are app: keys among the changes of state */
+	state_set *state;
 } change;
 
 static void change_done(change *c)
@@ -38,6 +41,7 @@ static void change_done(change *c)
 	shared_unref(c->name);
 	shared_unref(c->metadata);
 	shared_unref(c->preview);
+	state_unref(c->state);
 }
 
 /* Parses a piece of a body; what does not parse is damage, for the line's crc held. */
@@ -384,10 +388,25 @@ static void take_retention(counts *n, const retention *r)
 		n->pinned = r->pin;
 }
 
-static void take_change(sheaf_head *h, change *c)
+static void take_state(sheaf_head *h, change *c, uint64_t seq)
+{
+	if (!c->has_state)
+		return;
+	if (c->has_app)
+		h->n.app_seq = seq;
+	if (c->state == h->state)
+		return;
+	h->n.state_seq = seq;
+	state_unref(h->state);
+	h->state = c->state;
+	c->state = NULL;
+}
+
+static void take_change(sheaf_head *h, change *c, uint64_t seq)
 {
 	take_usage(&h->n, c);
 	take_retention(&h->n, &c->retention);
+	take_state(h, c, seq);
 	if (c->preview != NULL)
 		take_text(&h->preview, &c->preview);
 	if (c->has_name)
@@ -397,11 +416,15 @@ static void take_change(sheaf_head *h, change *c)
 }
 
 int head_apply(sheaf_head *h, int32_t kind, sheaf_str id, sheaf_str branch, sheaf_str body,
-               int64_t time_us, uint64_t seq, json_doc **doc, sheaf_error *err)
+               sheaf_str delta, int64_t time_us, uint64_t seq, json_doc **doc, sheaf_error *err)
 {
 	assert(h->begun && seq == h->n.revision + 1);
 	_cleanup_(change_done) change c = {.doc = doc};
 	int rc = read_change(&c, h, kind, body, err);
+	if (rc == 0 && delta.ptr != NULL) {
+		rc = state_apply(&c.state, h->state, delta, &c.has_app, err);
+		c.has_state = rc == 0;
+	}
 	if (rc == 0 && kind == SHEAF_KIND_LEAF)
 		rc = apply_leaf(h, body, doc, err);
 	if (rc == 0 && !record_kind_is_fact(kind)) {
@@ -412,7 +435,7 @@ int head_apply(sheaf_head *h, int32_t kind, sheaf_str id, sheaf_str branch, shea
 	}
 	if (rc != 0)
 		return rc;
-	take_change(h, &c);
+	take_change(h, &c, seq);
 	h->n.revision = seq;
 	h->n.records++;
 	h->n.modified_us = time_us;

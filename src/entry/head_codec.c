@@ -2,7 +2,8 @@
  * Heads as bytes, for stores that write them down.
  *
  *   magic, version, length of all, then numbers and texts in a fixed order,
- *   then the CRC-32C of everything before it. Little-endian.
+ *   then the CRC-32C of everything before it. Little-endian. The state has bytes of
+ *   its own (state.c), for it is large and changes seldom.
  */
 #include "entry/head_inside.h"
 
@@ -79,6 +80,8 @@ static void put_counts(writer *w, const counts *n)
 	put_u64(w, (uint64_t)n->ttl_us);
 	put_u64(w, (uint64_t)n->grace_us);
 	put_u32(w, n->pinned);
+	put_u64(w, n->state_seq);
+	put_u64(w, n->app_seq);
 }
 
 static void put_origin(writer *w, const origin *o)
@@ -218,6 +221,8 @@ static void get_counts(reader *r, counts *n)
 	n->ttl_us = (int64_t)get_u64(r);
 	n->grace_us = (int64_t)get_u64(r);
 	n->pinned = get_u32(r) != 0;
+	n->state_seq = get_u64(r);
+	n->app_seq = get_u64(r);
 }
 
 static origin *get_origin(reader *r)

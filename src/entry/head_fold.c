@@ -102,10 +102,11 @@ int sheaf_head_fold(sheaf_head *head, sheaf_row *row, sheaf_seq_of_fn seq_of, vo
 	else if (r.kind == SHEAF_KIND_LABEL)
 		parent = head->n.last_label;
 	if (rc == 0)
-		rc = head_apply(head, r.kind, r.id, r.branch, r.body, time_us, r.seq, &doc, err);
+		rc = head_apply(head, r.kind, r.id, r.branch, r.body, state_delta_of(r.body),
+		                time_us, r.seq, &doc, err);
 	/* A log that says more than a log can say is damaged. */
 	if (rc == SHEAF_LIMIT)
-		rc = err_set(err, SHEAF_DAMAGED, "a log has too many branches");
+		rc = err_set(err, SHEAF_DAMAGED, "a log has too many branches or too much state");
 	if (rc != 0)
 		return rc;
 	row->seq = r.seq;

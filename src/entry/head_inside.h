@@ -66,6 +66,8 @@ typedef struct counts {
 	int64_t ttl_us; /* 0: does not expire */
 	int64_t grace_us;
 	bool pinned;
+	uint64_t state_seq; /* the newest own record that changed the state */
+	uint64_t app_seq;   /* the newest own record with app: keys */
 } counts;
 
 struct sheaf_head {
@@ -75,6 +77,7 @@ struct sheaf_head {
 	shared *name;
 	shared *metadata;
 	shared *preview;
+	state_set *state; /* NULL: empty */
 	counts n;
 	slot main;
 	slot *more; /* the other branches, in the order they were made */

@@ -81,7 +81,10 @@ typedef struct draft {
 	size_t branch_len; /* 0: main */
 	char timestamp[CLOCK_TEXT + 1];
 	int64_t time_us;
-	buf body; /* members without braces */
+	buf body;        /* members without braces */
+	size_t delta_at; /* its state_delta; no length: it has none */
+	size_t delta_len;
+	buf temp; /* the temp: keys of what was given as state_delta, members without braces */
 } draft;
 
 static inline sheaf_str draft_id(const draft *d)
@@ -89,18 +92,33 @@ static inline sheaf_str draft_id(const draft *d)
 	return (sheaf_str){d->id, d->id_len};
 }
 
+static inline sheaf_str draft_delta(const draft *d)
+{
+	return d->delta_len != 0 ? (sheaf_str){d->body.ptr + d->delta_at, d->delta_len}
+	                         : (sheaf_str){NULL, 0};
+}
+
 /*
  * Fills a draft from type, body (a JSON object's text, or members already
  * checked with `checked`) and the caller's options: validates ids, branch,
  * type, reserved names, limits, payload of the known kinds (a message has a
  * known role, a label a target, a compaction a summary …); adds turn, author,
- * agent, invocation_id and extra to the body; makes the id and the timestamp.
+ * agent, invocation_id, extra and state_delta to the body, without temp: keys;
+ * makes the id and the timestamp.
  * With `checked` the body is trusted JSON members without braces.
  */
 struct sheaf_entry_options;
 int draft_init(draft *d, sheaf_str type, sheaf_str body, bool checked,
                const struct sheaf_entry_options *options, sheaf_error *err);
 void draft_free(draft *d);
+
+/*
+ * Lets changes of state ride on a draft until draft_unride(): `delta` is an
+ * object's checked text, what the draft itself changes goes before it. `before`
+ * keeps the body meanwhile. SHEAF_TOO_LARGE, SHEAF_NOMEM: nothing happened.
+ */
+int draft_ride(draft *d, sheaf_str delta, buf *before, sheaf_error *err);
+void draft_unride(draft *d, buf *before);
 
 /*
  * Appends the record's line and a line break to `out`. `parent_id` {NULL,0}

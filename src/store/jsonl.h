@@ -81,7 +81,7 @@ typedef struct jindex_run {
 
 typedef struct jindex {
 	int fd;     /* header and slots; -1: there is none */
-	int run_fd; /* sorted id hashes, and heads */
+	int run_fd; /* sorted id hashes, heads and states */
 	uint64_t generation;
 	uint64_t inode; /* of the log it describes */
 	uint64_t base;
@@ -92,6 +92,9 @@ typedef struct jindex {
 	uint64_t head_offset;
 	uint64_t head_length;
 	uint32_t head_crc;
+	uint64_t state_offset;
+	uint64_t state_length; /* 0: it is empty */
+	uint64_t state_seq;    /* what it is the state of: written again when that moved */
 	uint64_t run_end;
 	uint32_t run_count;
 	jindex_run runs[JINDEX_RUNS_MAX];

@@ -5,7 +5,7 @@
  * Two files, both derived and deletable at any time:
  *
  *   SESSION.idx   page A | page B | slot 0 | slot 1 | …
- *   SESSION.run   runs of (id hash, record) in hash order, and encoded heads
+ *   SESSION.run   runs of (id hash, record) in hash order, encoded heads and states
  *
  * Pages A and B are written in turn, each with a generation and a checksum: the
  * greater valid one counts, so a write that fails half-way leaves the other.
@@ -26,7 +26,7 @@
 #include "store/jsonl.h"
 
 #define PAGE 4096u
-#define MAGIC UINT64_C(0x3178646966616873) /* "shafidx1" */
+#define MAGIC UINT64_C(0x3278646966616873) /* "shafidx2" */
 #define SLOTS_AT ((uint64_t)2 * PAGE)
 #define RUN_CHUNK 4096u /* entries handled at a time */
 
@@ -39,6 +39,9 @@ typedef struct page {
 	uint64_t log_size;
 	uint64_t head_offset;
 	uint64_t head_length;
+	uint64_t state_offset;
+	uint64_t state_length;
+	uint64_t state_seq;
 	uint64_t run_end;
 	uint32_t first_crc;
 	uint32_t last_crc;
@@ -115,6 +118,9 @@ static void page_take(jindex *x, const page *p)
 	x->head_offset = p->head_offset;
 	x->head_length = p->head_length;
 	x->head_crc = p->head_crc;
+	x->state_offset = p->state_offset;
+	x->state_length = p->state_length;
+	x->state_seq = p->state_seq;
 	x->run_end = p->run_end;
 	x->run_count = p->run_count;
 	memcpy(x->runs, p->runs, sizeof(x->runs));
@@ -130,6 +136,9 @@ static int page_write(const jindex *x)
 	          .log_size = x->log_size,
 	          .head_offset = x->head_offset,
 	          .head_length = x->head_length,
+	          .state_offset = x->state_offset,
+	          .state_length = x->state_length,
+	          .state_seq = x->state_seq,
 	          .run_end = x->run_end,
 	          .first_crc = x->first_crc,
 	          .last_crc = x->last_crc,
@@ -166,22 +175,33 @@ int jindex_reread(jindex *x)
 	return 0;
 }
 
+static void *read_bytes(const jindex *x, uint64_t offset, uint64_t length)
+{
+	if (length == 0 || length > ((uint64_t)1 << 24))
+		return NULL;
+	void *bytes = mem_alloc(length);
+	if (bytes && io_pread_full(x->run_fd, bytes, length, (off_t)offset) != (ssize_t)length) {
+		mem_free(bytes);
+		bytes = NULL;
+	}
+	return bytes;
+}
+
 int jindex_head(const jindex *x, sheaf_head *out)
 {
-	_cleanup_(mem_freep) void *bytes = NULL;
 	sheaf_error err;
 
-	if (x->fd < 0 || x->head_length == 0 || x->head_length > ((uint64_t)1 << 24))
+	if (x->fd < 0)
 		return -1;
-	bytes = mem_alloc(x->head_length);
-	if (!bytes)
+	_cleanup_(mem_freep) void *head = read_bytes(x, x->head_offset, x->head_length);
+	if (!head || crc32c(0, head, x->head_length) != x->head_crc ||
+	    sheaf_head_decode(out, head, x->head_length, &err) ||
+	    head_state_seq(out) != x->state_seq)
 		return -1;
-	if (io_pread_full(x->run_fd, bytes, x->head_length, (off_t)x->head_offset) !=
-	    (ssize_t)x->head_length)
-		return -1;
-	if (crc32c(0, bytes, x->head_length) != x->head_crc)
-		return -1;
-	return sheaf_head_decode(out, bytes, x->head_length, &err) == 0 ? 0 : -1;
+	if (x->state_length == 0)
+		return 0;
+	_cleanup_(mem_freep) void *state = read_bytes(x, x->state_offset, x->state_length);
+	return state && sheaf_head_state_decode(out, state, x->state_length, &err) == 0 ? 0 : -1;
 }
 
 int jindex_slots(const jindex *x, uint64_t first, size_t count, jslot *out)
@@ -412,6 +432,26 @@ static int add_head(jindex *x, const sheaf_head *head)
 	return 0;
 }
 
+/* Its bytes carry a checksum of their own. */
+static int add_state(jindex *x, const sheaf_head *head)
+{
+	uint64_t seq = head_state_seq(head);
+	if (seq == x->state_seq)
+		return 0;
+	size_t need = sheaf_head_state_encode(head, NULL, 0);
+	_cleanup_(mem_freep) void *bytes = mem_alloc(need);
+	if (!bytes)
+		return -1;
+	sheaf_head_state_encode(head, bytes, need);
+	if (io_pwrite_full(x->run_fd, bytes, need, (off_t)x->run_end))
+		return -1;
+	x->state_offset = x->run_end;
+	x->state_length = need;
+	x->state_seq = seq;
+	x->run_end += need;
+	return 0;
+}
+
 int jindex_extend(jindex *x, int side_dir, const char *name, const jslot *slots, size_t count,
                   const sheaf_head *head, uint64_t log_size, uint32_t last_crc)
 {
@@ -434,7 +474,8 @@ int jindex_extend(jindex *x, int side_dir, const char *name, const jslot *slots,
 			return -1;
 		}
 	}
-	if (add_slots(&next, slots, count) || add_run(&next, slots, count) || add_head(&next, head))
+	if (add_slots(&next, slots, count) || add_run(&next, slots, count) ||
+	    add_head(&next, head) || add_state(&next, head))
 		goto fail;
 	next.covered += count;
 	next.log_size = log_size;

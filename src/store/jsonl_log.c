@@ -508,8 +508,8 @@ static int follow_foreign(follow *f, sheaf_error *err)
 			              .parent = foreign_parent(log, &r, seq),
 			              .length = (uint32_t)line.length,
 			              .kind = (uint8_t)r.kind};
-			rc = head_apply(log->head, r.kind, r.id, r.branch, r.body, time, seq,
-			                &log->doc, err);
+			rc = head_apply(log->head, r.kind, r.id, r.branch, r.body,
+			                state_delta_of(r.body), time, seq, &log->doc, err);
 			if (rc == 0)
 				rc = jlog_push(log, &slot, err);
 		}

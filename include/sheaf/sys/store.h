@@ -75,6 +75,19 @@ SHEAF_API size_t sheaf_head_encode(const sheaf_head *head, void *out, size_t roo
 /** The reverse. @return 0; SHEAF_DAMAGED for bytes that are no head; SHEAF_NOMEM */
 SHEAF_API int sheaf_head_decode(sheaf_head *head, const void *bytes, size_t len, sheaf_error *err);
 
+/*
+ * The session's state belongs to the head but is not among those bytes: it may
+ * have SHEAF_STATE_BYTES_MAX and changes seldom. A store writes it down beside
+ * them when it changed, and gives it to every head that it decodes.
+ */
+/** Whether two heads have different states; `b` was stamped on top of `a`. 0 or 1. */
+SHEAF_API int sheaf_head_state_changed(const sheaf_head *a, const sheaf_head *b);
+/** As sheaf_head_encode(). An empty state has bytes too. */
+SHEAF_API size_t sheaf_head_state_encode(const sheaf_head *head, void *out, size_t room);
+/** Into a head that was decoded, which has none then. @return as sheaf_head_decode() */
+SHEAF_API int sheaf_head_state_decode(sheaf_head *head, const void *bytes, size_t len,
+                                      sheaf_error *err);
+
 /**
  * Takes the next record into account, as stores do that rebuild a head from a
  * log. `row->bytes` must be a verified line; seq must follow the head's

@@ -30,6 +30,23 @@ static inline bool same_head(const sheaf_head *a, const sheaf_head *b)
 	return same;
 }
 
+/* The state as a delta that makes it. */
+static inline void state_text(const sheaf_head *h, buf *out)
+{
+	buf_reset(out);
+	state_write(out, head_state(h));
+	assert_code(0, out->status);
+}
+
+static inline bool same_state(const sheaf_head *a, const sheaf_head *b)
+{
+	_cleanup_(buf_free) buf x = BUF_INIT(SIZE_MAX);
+	_cleanup_(buf_free) buf y = BUF_INIT(SIZE_MAX);
+	state_text(a, &x);
+	state_text(b, &y);
+	return str_eq(buf_view(&x), buf_view(&y));
+}
+
 static inline int seq_of(void *ctx, sheaf_str id, uint64_t *seq)
 {
 	return map_get(&((log *)ctx)->seqs, id, seq);
@@ -96,8 +113,8 @@ static inline int log_try(log *l, const char *type, const char *body, const shea
 	uint64_t inherited = parent_seq <= head_base(l->applied) ? parent_seq : 0;
 	record_write(&b, &d, parent, inherited, seq, 0, 1);
 	uint64_t label = head_last_label(l->applied);
-	int rc = head_apply(l->applied, d.kind, draft_id(&d), branch, buf_view(&d.body), d.time_us,
-	                    seq, &l->doc, NULL);
+	int rc = head_apply(l->applied, d.kind, draft_id(&d), branch, buf_view(&d.body),
+	                    draft_delta(&d), d.time_us, seq, &l->doc, NULL);
 	if (rc == 0) {
 		sheaf_row row;
 		int ok = 1;
@@ -107,6 +124,7 @@ static inline int log_try(log *l, const char *type, const char *body, const shea
 		assert_str(row.id, draft_id(&d));
 		assert_int_equal(row.parent, d.kind == SHEAF_KIND_LABEL ? label : parent_seq);
 		assert_true(same_head(l->applied, l->folded));
+		assert_true(same_state(l->applied, l->folded));
 		assert_code(0, map_set(&l->seqs, arena_dup(l->ids, draft_id(&d), &ok), seq));
 		l->last_parent = row.parent;
 	}
@@ -155,6 +173,8 @@ static inline void random_steps(log *l, chance *c, int steps)
 		{"leaf", "{\"leaf\":{\"branch\":\"b1\"}}"},
 		{"leaf", "{\"leaf\":{\"branch\":\"b2\",\"entry_id\":null}}"},
 		{"thing", "{}"},
+		{"thing", "{\"state_delta\":{\"a\":1,\"user:b\":2}}"},
+		{"thing", "{\"state_delta\":{\"a\":null,\"b\":[],\"app:c\":3}}"},
 	};
 	static const char *const branches[] = {"main", "b1", "b2", "b\"3", "b4"};
 	for (int i = 0; i < steps; i++) {

@@ -485,7 +485,7 @@ static void copying_allocates_nothing(void **state)
 		assert_code(0, sheaf_head_copy(to, l.applied, NULL));
 		assert_code(0, head_apply(to, SHEAF_KIND_MESSAGE, S("id"), NONE,
 		                          S("\"message\":{\"role\":\"assistant\",\"content\":[]}"),
-		                          1, seq, &l.doc, NULL));
+		                          NONE, 1, seq, &l.doc, NULL));
 		assert_code(0, sheaf_head_copy(l.applied, to, NULL));
 	}
 	assert_int_equal(fail_alloc_count(), 0);
@@ -565,7 +565,7 @@ static int live_and_move(void)
 	int rc = h != NULL && copy != NULL ? head_begin(h, &hd, NULL) : SHEAF_NOMEM;
 	for (size_t i = 0; rc == 0 && i < COUNT_OF(steps); i++)
 		rc = head_apply(h, steps[i].kind, S("id"), sheaf_str_of(steps[i].branch),
-		                sheaf_str_of(steps[i].body), 1, 2 + i, &doc, NULL);
+		                sheaf_str_of(steps[i].body), NONE, 1, 2 + i, &doc, NULL);
 	if (rc == 0)
 		rc = sheaf_head_copy(copy, h, NULL);
 	if (rc == 0) {
@@ -615,7 +615,7 @@ static void failing_leaves_the_head_alone(void **state)
 		int rc = head_apply(l.applied, SHEAF_KIND_MESSAGE, S("m"), S("new"),
 		                    S("\"message\":{\"role\":\"user\",\"content\":\"hi\",\"usage\":"
 		                      "{\"input\":1}}"),
-		                    5, 1, &doc, NULL);
+		                    NONE, 5, 1, &doc, NULL);
 		bool hit = fail_alloc_hit();
 		fail_alloc_at(0, false);
 		json_free(doc);

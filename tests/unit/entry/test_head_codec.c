@@ -38,6 +38,11 @@ static void bytes_round_trip(void **state)
 		char *bytes = encoded(l.applied, &len);
 		assert_code(0, sheaf_head_decode(back, bytes, len, NULL));
 		assert_true(same_head(back, l.applied));
+		assert_null(head_state(back));
+		char state_bytes[256];
+		size_t state_len = sheaf_head_state_encode(l.applied, state_bytes, 256);
+		assert_code(0, sheaf_head_state_decode(back, state_bytes, state_len, NULL));
+		assert_true(same_state(back, l.applied));
 		char *small = malloc(len);
 		memset(small, 'x', len);
 		assert_int_equal(sheaf_head_encode(l.applied, small, len - 1), len);

@@ -110,7 +110,7 @@ static int writer_record(writer *w, sheaf_head *next, const draft *d, size_t i, 
 	                                  .id = draft_id(d),
 	                                  .bytes = {NULL, w->bytes.len - start - 1}};
 	return head_apply(next, d->kind, draft_id(d), (sheaf_str){NULL, 0}, buf_view(&d->body),
-	                  d->time_us, seq, &w->doc, err);
+	                  draft_delta(d), d->time_us, seq, &w->doc, err);
 }
 
 static int writer_stamp(void *ctx, const sheaf_head *head, sheaf_head *next, const sheaf_row **rows,
