@@ -10,5 +10,6 @@
 #include "sheaf/message.h"
 #include "sheaf/session.h"
 #include "sheaf/store.h"
+#include "sheaf/watch.h"
 
 #endif

@@ -2,6 +2,7 @@
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
+#include <pthread.h>
 #include <stdbool.h>
 
 #include "sheaf/common.h"
@@ -11,6 +12,10 @@
 int64_t clock_now_us(void);       /* since 1970 */
 int64_t clock_monotonic_us(void); /* for deadlines */
 void clock_sleep_us(int64_t us);
+
+/* A condition to wait for so long at most; by the system's clock, whatever the seam says. */
+int clock_wait_init(pthread_cond_t *wake); /* 0, or not enough memory */
+void clock_wait_us(pthread_cond_t *wake, pthread_mutex_t *held, int64_t us);
 
 /* Years 0000..9999; values outside are clamped. Writes a NUL too. */
 void clock_format(char out[CLOCK_TEXT + 1], int64_t us);

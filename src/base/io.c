@@ -5,8 +5,10 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
+#include <poll.h>
 #include <stdio.h> /* renameat */
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -209,13 +211,47 @@ static void sys_sleep_us(UNUSED void *ctx, int64_t us)
 		continue;
 }
 
+static int sys_notify_open(UNUSED void *ctx)
+{
+	return inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+}
+
+/* inotify knows paths only, and this one leads to the file however it is named by now. */
+static int sys_notify_add(UNUSED void *ctx, int notify, int fd)
+{
+	char path[sizeof("/proc/self/fd/") + 11];
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	/* Unlinking changes the count of links, which is an attribute. */
+	return inotify_add_watch(notify, path, IN_MODIFY | IN_ATTRIB);
+}
+
+static int sys_notify_remove(UNUSED void *ctx, int notify, int watch)
+{
+	return inotify_rm_watch(notify, watch);
+}
+
+static int sys_notify_wait(UNUSED void *ctx, int notify, int64_t us)
+{
+	char events[4096];
+	struct pollfd p = {.fd = notify, .events = POLLIN};
+	struct timespec left = {.tv_sec = (time_t)(us / 1000000),
+	                        .tv_nsec = (long)(us % 1000000) * 1000};
+	int rc = ppoll(&p, 1, &left, NULL);
+	if (rc <= 0)
+		return rc;
+	while (read(notify, events, sizeof(events)) > 0)
+		continue;
+	return 1;
+}
+
 /* The table in use. */
 
 /* clang-format off */
 #define SLOTS(X) \
 	X(open_beneath) X(open_root) X(close) X(pread) X(write) X(pwrite) X(fdatasync) X(fsync) \
 	X(ftruncate) X(fchmod) X(mkdir) X(link) X(rename) X(unlink) X(statx) X(lock) X(getdents) \
-	X(statfs_type) X(random) X(realtime_us) X(monotonic_us) X(sleep_us)
+	X(statfs_type) X(random) X(realtime_us) X(monotonic_us) X(sleep_us) \
+	X(notify_open) X(notify_add) X(notify_remove) X(notify_wait)
 /* clang-format on */
 
 #define SLOT_SYSTEM(slot) .slot = sys_##slot,
@@ -255,6 +291,30 @@ int64_t clock_monotonic_us(void)
 void clock_sleep_us(int64_t us)
 {
 	io.sleep_us(io.ctx, us);
+}
+
+int clock_wait_init(pthread_cond_t *wake)
+{
+	pthread_condattr_t how;
+	if (pthread_condattr_init(&how) != 0)
+		return -1;
+	(void)pthread_condattr_setclock(&how, CLOCK_MONOTONIC);
+	int rc = pthread_cond_init(wake, &how);
+	(void)pthread_condattr_destroy(&how);
+	return rc == 0 ? 0 : -1;
+}
+
+void clock_wait_us(pthread_cond_t *wake, pthread_mutex_t *held, int64_t us)
+{
+	struct timespec until = {0, 0};
+	(void)clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += (time_t)(us / 1000000);
+	until.tv_nsec += (long)(us % 1000000) * 1000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000;
+	}
+	(void)pthread_cond_timedwait(wake, held, &until);
 }
 
 /* Thin calls. */
@@ -373,6 +433,27 @@ int io_statfs_type(int fd, int64_t *type)
 int io_random(void *buf, size_t len)
 {
 	RETRY_EINTR(int, io.random(io.ctx, buf, len));
+}
+
+int io_notify_open(void)
+{
+	return io.notify_open(io.ctx);
+}
+
+int io_notify_add(int notify, int fd)
+{
+	return io.notify_add(io.ctx, notify, fd);
+}
+
+int io_notify_remove(int notify, int watch)
+{
+	return io.notify_remove(io.ctx, notify, watch);
+}
+
+/* Not retried: whoever waits looks anyway, and comes again. */
+int io_notify_wait(int notify, int64_t us)
+{
+	return io.notify_wait(io.ctx, notify, us);
 }
 
 /* File facts. */

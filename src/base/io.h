@@ -33,6 +33,13 @@ int io_lock_try(int fd, short type); /* F_OFD_SETLK; -1 with EAGAIN when held by
 int io_statfs_type(int fd, int64_t *type);
 int io_random(void *buf, size_t len);
 
+/* Changes of a file: what is opened here takes watches on descriptors and waits for any of them.
+ * Waiting answers 1 (something happened), 0 (nothing in that time) or -1. */
+int io_notify_open(void);
+int io_notify_add(int notify, int fd);
+int io_notify_remove(int notify, int watch);
+int io_notify_wait(int notify, int64_t us);
+
 typedef struct io_stat {
 	uint64_t size;
 	uint64_t inode;

@@ -36,6 +36,7 @@ typedef enum opt_id {
 	OPT_EXPECT_LEAF,
 	OPT_EXPECT_REVISION,
 	OPT_FORCE,
+	OPT_FROM,
 	OPT_FULL,
 	OPT_ID,
 	OPT_JSON_BODY,
@@ -156,6 +157,7 @@ int cmd_rm(cli *c);
 int cmd_show(cli *c);
 int cmd_tree(cli *c);
 int cmd_version(cli *c);
+int cmd_watch(cli *c);
 
 /* cmd_help.c */
 int help_short(cli *c); /* bare `sheaf` */

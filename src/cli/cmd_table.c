@@ -99,6 +99,12 @@ static const opt options_context[] = {
 	{0},
 };
 
+static const opt options_watch[] = {
+	{OPT_FROM, 0, "from", "N", "begin after record N (default: the newest; 0: all)", NULL},
+	{OPT_FULL, 'f', "full", NULL, "nothing folded, exact times", NULL},
+	{0},
+};
+
 static const opt options_branch[] = {
 	{OPT_DELETE, 'd', "delete", NULL, "forget the branch; its entries stay", NULL},
 	{OPT_SUMMARY, 0, "summary", "TEXT", "leave a summary of what is left behind", NULL},
@@ -250,6 +256,21 @@ const command commands[] = {
 		.words_max = 2,
 		.word = WORD_SESSION,
 		.options = options_none,
+	},
+	{
+		.name = "watch",
+		.brief = "follow a session as it is written",
+		.synopsis = "watch [SESSION]",
+		.about =
+			"Prints what is appended from now on, by whomever, until it is interrupted\n"
+			"(exit code 0) or the session is deleted (1). With --from N begins after record\n"
+			"N. With --json the records, one a line: the seq of the last one printed is what\n"
+			"--from wants to go on. Without SESSION, the newest one.",
+		.examples = "sheaf watch demo\nsheaf watch demo --from 0 --json",
+		.run = cmd_watch,
+		.words_max = 1,
+		.word = WORD_SESSION,
+		.options = options_watch,
 	},
 	{
 		.group = "branch and name",

@@ -12,6 +12,7 @@
  *   jsonl_catalogue.c  what lists are made from
  *   jsonl_list.c       lists
  *   jsonl_readers.c    the forks that read a session
+ *   jsonl_wait.c       waiting for a log to change
  *   jsonl_check.c      check and repair
  *
  * On disk, beneath the store's directory:
@@ -46,6 +47,7 @@
 #define JSONL_GROUP_BYTES ((size_t)16 << 20)    /* one write() of waiting batches */
 #define JSONL_TEAR_WINDOW ((uint64_t)80 << 20)  /* unsynced bytes and one batch */
 #define JSONL_OPEN_LOGS 256
+#define JSONL_NOTIFY_KEPT 8
 #define JSONL_SIDE_DIR ".sheaf"
 #define JSONL_KEPT_DIR ".kept"
 
@@ -254,6 +256,8 @@ struct jstore {
 	map logs;   /* "owner/session" → jlog, cached ones */
 	jlog *newest, *oldest;
 	size_t cached;
+	int notify[JSONL_NOTIFY_KEPT]; /* not in use; closing one takes 10 ms */
+	size_t notify_count;
 };
 
 /* jsonl_store.c */
@@ -381,6 +385,10 @@ int jsonl_list(void *backend, const sheaf_list_query *query, sheaf_info_fn fn, v
 int jcatalogue_readers(jowner *o, const char *session,
                        int (*fn)(void *ctx, const char *name, const sheaf_head *head), void *ctx,
                        sheaf_error *err);
+
+/* jsonl_wait.c */
+int jsonl_wait(void *backend, const sheaf_store_key *key, uint64_t revision, int64_t deadline_us,
+               sheaf_error *err);
 
 /* jsonl_check.c */
 int jsonl_check(void *backend, const sheaf_store_key *key, sheaf_problem_fn fn, void *ctx,

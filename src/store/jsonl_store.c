@@ -585,6 +585,8 @@ static void jsonl_close(void *backend)
 	map_free(&js->logs);
 	if (js->root >= 0)
 		io_close(js->root);
+	while (js->notify_count)
+		io_close(js->notify[--js->notify_count]);
 	mem_free(js->path);
 	pthread_mutex_destroy(&js->mutex);
 	mem_free(js);
@@ -776,4 +778,5 @@ const sheaf_store_ops store_jsonl_ops = {
 	.replace = jsonl_replace,
 	.check = jsonl_check,
 	.repair = jsonl_repair,
+	.wait = jsonl_wait,
 };

@@ -40,7 +40,8 @@ typedef struct mlog {
 
 typedef struct mstore {
 	pthread_mutex_t mutex;
-	map logs; /* name → mlog */
+	map logs;               /* name → mlog */
+	pthread_cond_t changed; /* some log is not what it was */
 } mstore;
 
 void memory_lock(mstore *m);
@@ -52,5 +53,9 @@ bool mlog_hidden(const mlog *l);
 
 /* SHEAF_NOT_FOUND, said as everywhere. */
 int mlog_not_found(sheaf_error *err);
+
+/* memory_wait.c */
+int memory_wait(void *backend, const sheaf_store_key *key, uint64_t revision, int64_t deadline_us,
+                sheaf_error *err);
 
 #endif

@@ -46,9 +46,9 @@ int store_queue_cancel(sheaf_store *s, const sheaf_store_key *key, sheaf_str id,
                        sheaf_error *err);
 int store_queue_list(sheaf_store *s, const sheaf_store_key *key, sheaf_queue_fn fn, void *ctx,
                      sheaf_error *err);
-/* Without the slot it sleeps, longer the longer nothing has happened (`idle_us`). */
-int store_wait(sheaf_store *s, const sheaf_store_key *key, uint64_t revision, int64_t idle_us,
-               int64_t deadline_us, sheaf_error *err);
+/* Without the slot it sleeps until then. */
+int store_wait(sheaf_store *s, const sheaf_store_key *key, uint64_t revision, int64_t deadline_us,
+               sheaf_error *err);
 
 bool store_readonly(const sheaf_store *s);
 bool store_remote(const sheaf_store *s);

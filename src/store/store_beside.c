@@ -8,10 +8,6 @@
 #include "store/store_inside.h"
 #include "store/store_url.h"
 
-/* How long a store without `wait` is left alone between two looks. */
-#define WAIT_LEAST_US INT64_C(20000)
-#define WAIT_MOST_US INT64_C(1000000)
-
 /* State ------------------------------------------------------------------------------ */
 
 /* The parts around the slash of an owner are encoded, so the first slash is the only one. */
@@ -174,8 +170,8 @@ int store_queue_list(sheaf_store *s, const sheaf_store_key *key, sheaf_queue_fn 
 
 /* Waiting ---------------------------------------------------------------------------- */
 
-int store_wait(sheaf_store *s, const sheaf_store_key *key, uint64_t revision, int64_t idle_us,
-               int64_t deadline_us, sheaf_error *err)
+int store_wait(sheaf_store *s, const sheaf_store_key *key, uint64_t revision, int64_t deadline_us,
+               sheaf_error *err)
 {
 	call c;
 	err = call_begin(&c, err);
@@ -184,19 +180,12 @@ int store_wait(sheaf_store *s, const sheaf_store_key *key, uint64_t revision, in
 		rc = call_check_key(key, err);
 	if (rc == 0)
 		rc = call_fault_point("wait", err);
-	if (rc == 0 && s->ops.wait != NULL)
+	if (rc == 0 && s->ops.wait != NULL) {
 		rc = s->ops.wait(s->backend, key, revision, deadline_us, err);
-	if (rc == 0 && s->ops.wait == NULL) {
+	} else if (rc == 0) {
 		int64_t left = deadline_us - clock_monotonic_us();
-		int64_t wait = idle_us / 4;
-		if (wait < WAIT_LEAST_US)
-			wait = WAIT_LEAST_US;
-		if (wait > WAIT_MOST_US)
-			wait = WAIT_MOST_US;
-		if (wait > left)
-			wait = left;
-		if (wait > 0)
-			clock_sleep_us(wait);
+		if (left > 0)
+			clock_sleep_us(left);
 	}
 	return call_finish(&c, rc);
 }

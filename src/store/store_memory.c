@@ -285,6 +285,10 @@ static int memory_open(void **backend, sheaf_str rest, UNUSED const sheaf_store_
 	mstore *m = mem_zalloc(sizeof(*m));
 	if (m == NULL)
 		return err_nomem(err);
+	if (clock_wait_init(&m->changed) != 0) {
+		mem_free(m);
+		return err_nomem(err);
+	}
 	(void)pthread_mutex_init(&m->mutex, NULL); /* cannot fail without attributes */
 	*backend = m;
 	return 0;
@@ -297,6 +301,7 @@ static void memory_close(void *backend)
 	for (const map_slot *slot; (slot = map_each(&m->logs, &at)) != NULL;)
 		mlog_unref((mlog *)(uintptr_t)slot->value);
 	map_free(&m->logs);
+	(void)pthread_cond_destroy(&m->changed);
 	(void)pthread_mutex_destroy(&m->mutex);
 	mem_free(m);
 }
@@ -630,6 +635,7 @@ static int memory_append(void *backend, const sheaf_store_key *key,
 	mstore *m = backend;
 	memory_lock(m);
 	int rc = append(m, key, request, reply, err);
+	(void)pthread_cond_broadcast(&m->changed);
 	memory_unlock(m);
 	return rc;
 }
@@ -727,6 +733,7 @@ static int memory_remove(void *backend, const sheaf_store_key *key,
 	mlisting readers = {NULL, 0, 0};
 	memory_lock(m);
 	int rc = remove_log(m, key, request, reply, &readers, err);
+	(void)pthread_cond_broadcast(&m->changed);
 	memory_unlock(m);
 	if (rc == 0 && request->reader != NULL) {
 		rc = listing_give(&readers, request->reader, request->ctx);
@@ -759,6 +766,7 @@ static int memory_replace(void *backend, const sheaf_store_key *key, uint64_t re
 		if (mlog_hidden(old))
 			sheaf_head_hide(new->now->head);
 		mlog_swap(m, old, new);
+		(void)pthread_cond_broadcast(&m->changed);
 		new = NULL;
 	}
 	mlog_unref(new);
@@ -784,4 +792,5 @@ const sheaf_store_ops store_memory_ops = {
 	.replace = memory_replace,
 	.check = memory_check,
 	.repair = NULL, /* there is nothing that could break */
+	.wait = memory_wait,
 };

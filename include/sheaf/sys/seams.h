@@ -64,6 +64,13 @@ typedef struct sheaf_io {
 	int64_t (*realtime_us)(void *ctx);  /* since 1970 */
 	int64_t (*monotonic_us)(void *ctx); /* never goes back */
 	void (*sleep_us)(void *ctx, int64_t us);
+	/* inotify_init1, not blocking */
+	int (*notify_open)(void *ctx);
+	/* inotify_add_watch on the file behind a descriptor: written to, cut, unlinked, replaced */
+	int (*notify_add)(void *ctx, int notify, int fd);
+	int (*notify_remove)(void *ctx, int notify, int watch);
+	/* poll, then all events are read away: 1 if there was any, 0 if none came in time */
+	int (*notify_wait)(void *ctx, int notify, int64_t us);
 } sheaf_io;
 
 /** Replaces the system calls; NULL restores them. The table is copied, its ctx must outlive it. */
