@@ -5,11 +5,12 @@
 #                                      (all cases; SHEAF_HISTORIES random histories)
 #   tests/crash/test_<name>.c          test_crash_<name>         label crash
 #   tests/fault/test_<name>.c          test_fault_<name>         label fault
+#   tests/servers/test_<name>.c        test_servers_<name> URL   label servers (see below)
 #   tests/cli/<name>.bats              (bats)                    label cli
 #   examples/<name>.c                  example_<name>            label example
 #   bench/*.c                          sheaf-bench               label bench
 #
-# Files in tests/crash and tests/fault that do not begin with test_ serve every program of their
+# Files in tests/crash, tests/fault and tests/servers that do not begin with test_ serve every program of their
 # folder, tests/support serves all of them.
 #
 # A test runs in an empty directory of its own, which is also its HOME and TMPDIR and goes when
@@ -98,6 +99,19 @@ if(conformance_sources)
   sheaf_test(conformance_histories conformance 900 $<TARGET_FILE:sheaf-conformance>
              "jsonl:@TMP@/store?durability=process" --histories ${SHEAF_HISTORIES})
 endif()
+
+# Programs that work on any store, given its URL, and are linked as users link theirs.
+file(GLOB servers_sources CONFIGURE_DEPENDS ${tests_dir}/servers/*.c)
+set(servers_shared ${servers_sources})
+list(FILTER servers_shared EXCLUDE REGEX "/test_[^/]*\\.c$")
+list(FILTER servers_sources INCLUDE REGEX "/test_[^/]*\\.c$")
+foreach(source ${servers_sources})
+  cmake_path(GET source STEM stem)
+  string(REGEX REPLACE "^test_" "" name ${stem})
+  add_executable(test_servers_${name} ${source} ${servers_shared})
+  target_link_libraries(test_servers_${name} PRIVATE sheaf Threads::Threads)
+endforeach()
+include(cmake/SheafServers.cmake)
 
 # Examples see what users see: the public headers and libsheaf.
 file(GLOB example_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.c)

@@ -1,0 +1,51 @@
+# The tests that need a server, label servers: the conformance suite and random histories on every
+# kind of server, and the programs of tests/servers. tools/servers starts what a test names and
+# stops it with the test. Those of a module are added where the module is built.
+
+# servers_test(NAME SECONDS KINDS command...): @VARIABLE@ in the command is filled in by
+# tools/servers. KINDS: what to start, a list.
+function(servers_test name seconds kinds)
+  sheaf_test(servers_${name} servers ${seconds}
+             ${PROJECT_SOURCE_DIR}/tools/servers run ${kinds} -- ${ARGN})
+endfunction()
+
+# The whole suite, and histories, on one URL.
+function(servers_conformance name kinds url)
+  servers_test(conformance_${name} 600 "${kinds}" $<TARGET_FILE:sheaf-conformance> ${url})
+  servers_test(histories_${name} 600 "${kinds}" $<TARGET_FILE:sheaf-conformance> ${url}
+               --histories ${SHEAF_SERVER_HISTORIES} --jobs 4)
+endfunction()
+
+# tests/servers/kills KIND ROUNDS, which starts its servers itself.
+function(servers_kills kind rounds)
+  sheaf_test(servers_kills_${kind} servers 300 ${tests_dir}/servers/kills ${kind} ${rounds})
+endfunction()
+
+# What the others rely on, on a store that needs no server.
+sheaf_test(servers_stress_jsonl servers 120 $<TARGET_FILE:test_servers_stress> jsonl:@TMP@/store)
+if(TARGET test_servers_queue)
+  sheaf_test(servers_queue_jsonl servers 300 $<TARGET_FILE:test_servers_queue> jsonl:@TMP@/store)
+endif()
+
+if(TARGET sheaf_postgres)
+  servers_conformance(postgres postgres @SHEAF_TEST_POSTGRES@?migrate=1)
+  servers_conformance(pgbouncer pgbouncer @SHEAF_TEST_PGBOUNCER@?migrate=1)
+  servers_conformance(pgbouncer_new pgbouncer-new @SHEAF_TEST_PGBOUNCER_NEW@?migrate=1)
+  servers_conformance(shards shards @SHEAF_TEST_SHARDS@?migrate=1)
+  servers_test(wire_postgres 300 postgres $<TARGET_FILE:test_servers_wire>
+               @SHEAF_TEST_POSTGRES@?migrate=1)
+  servers_test(queue_postgres 300 postgres $<TARGET_FILE:test_servers_queue>
+               @SHEAF_TEST_POSTGRES@?migrate=1)
+  servers_kills(postgres 3)
+  servers_kills(standby 1)
+endif()
+
+if(TARGET sheaf_redis)
+  servers_conformance(redis redis @SHEAF_TEST_REDIS@)
+  servers_conformance(redis_cluster redis-cluster @SHEAF_TEST_REDIS_CLUSTER@)
+  servers_test(wire_redis 300 redis $<TARGET_FILE:test_servers_wire> @SHEAF_TEST_REDIS@)
+  servers_test(queue_redis 300 redis $<TARGET_FILE:test_servers_queue> @SHEAF_TEST_REDIS@)
+  servers_kills(redis 3)
+  servers_kills(redis-everysec 3)
+  servers_kills(redis-cluster 1)
+endif()
