@@ -11,7 +11,7 @@ endfunction()
 
 # The whole suite, and histories, on one URL.
 function(servers_conformance name kinds url)
-  servers_test(conformance_${name} 600 "${kinds}" $<TARGET_FILE:sheaf-conformance> ${url})
+  servers_test(conformance_${name} 600 "${kinds}" $<TARGET_FILE:sheaf-conformance> ${url} --jobs 4)
   servers_test(histories_${name} 600 "${kinds}" $<TARGET_FILE:sheaf-conformance> ${url}
                --histories ${SHEAF_SERVER_HISTORIES} --jobs 4)
 endfunction()

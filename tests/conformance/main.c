@@ -3,13 +3,17 @@
  *
  * Runs every case against a fresh place in the store that URL names, or, with
  * --histories, seeded random histories on memory, on that store and on a naive
- * model in lockstep. Prints a line a case; exits 1 if anything failed.
+ * model in lockstep. Prints a line a case; exits 1 if anything failed. With
+ * --jobs so many processes take the cases, each the next that nobody has.
  * SHEAF_TRACE=1 prints every operation of a history with its answer.
  */
 #include <fnmatch.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "histories.h"
@@ -22,6 +26,7 @@ typedef struct arguments {
 	const char *pattern;
 	bool list;
 	bool histories;
+	unsigned jobs;
 	histories_options run;
 } arguments;
 
@@ -45,7 +50,7 @@ static void crashed(int number)
 
 static int usage(void)
 {
-	fputs("usage: sheaf-conformance URL [--case NAME] [--list]\n"
+	fputs("usage: sheaf-conformance URL [--case NAME] [--list] [--jobs N]\n"
 	      "       sheaf-conformance URL --histories N [--seed S] [--ops N] [--jobs N]\n",
 	      stderr);
 	return 2;
@@ -75,7 +80,7 @@ static bool parse(arguments *a, int argc, char **argv)
 		} else if (strcmp(argv[i], "--ops") == 0) {
 			a->run.ops = (unsigned)strtoul(value, NULL, 10);
 		} else if (strcmp(argv[i], "--jobs") == 0) {
-			a->run.jobs = (unsigned)strtoul(value, NULL, 10);
+			a->jobs = a->run.jobs = (unsigned)strtoul(value, NULL, 10);
 		} else {
 			return false;
 		}
@@ -84,26 +89,68 @@ static bool parse(arguments *a, int argc, char **argv)
 	return a->url || a->list;
 }
 
-static int run_cases(const arguments *a)
+/* What the processes share. */
+typedef struct tally {
+	atomic_uint next; /* the case nobody has taken yet */
+	atomic_uint passed;
+	atomic_uint failed;
+} tally;
+
+static void run_cases(const arguments *a, tally *shared)
 {
 	static suite t;
-	unsigned passed = 0;
-	unsigned failed = 0;
+	unsigned mine = atomic_fetch_add(&shared->next, 1);
+	unsigned number = 0;
 	for (const suite_case *c = suite_first(); c; c = c->next) {
 		if (a->pattern && fnmatch(a->pattern, c->name, 0) != 0)
+			continue;
+		if (number++ != mine)
 			continue;
 		running = c->name;
 		alarm(CASE_SECONDS);
 		if (suite_run(&t, a->url, c)) {
-			passed++;
+			atomic_fetch_add(&shared->passed, 1);
 			printf("ok %s\n", c->name);
 		} else {
-			failed++;
+			atomic_fetch_add(&shared->failed, 1);
 			printf("not ok %s %s\n", c->name, t.reason);
 		}
 		alarm(0);
 		fflush(stdout);
+		mine = atomic_fetch_add(&shared->next, 1);
 	}
+}
+
+/* Runs the cases in a->jobs processes. One that a crashing case ends has said so, and counts. */
+static void run_processes(const arguments *a, tally *shared)
+{
+	for (unsigned i = 0; i < a->jobs; i++) {
+		pid_t pid = fork();
+		if (pid == 0) {
+			run_cases(a, shared);
+			_exit(0);
+		}
+		if (pid < 0)
+			atomic_fetch_add(&shared->failed, 1);
+	}
+	int status;
+	while (wait(&status) > 0)
+		if (status != 0)
+			atomic_fetch_add(&shared->failed, 1);
+}
+
+static int run_all(const arguments *a)
+{
+	tally *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+	                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		return 1;
+	if (a->jobs > 1)
+		run_processes(a, shared);
+	else
+		run_cases(a, shared);
+	unsigned passed = atomic_load(&shared->passed);
+	unsigned failed = atomic_load(&shared->failed);
 	printf("%u passed, %u failed\n", passed, failed);
 	if (passed + failed == 0) {
 		fprintf(stderr, "sheaf-conformance: no case is called %s\n", a->pattern);
@@ -131,5 +178,5 @@ int main(int argc, char **argv)
 	signal(SIGBUS, crashed);
 	signal(SIGFPE, crashed);
 #endif
-	return run_cases(&a);
+	return run_all(&a);
 }
