@@ -5,12 +5,15 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "sheaf/common.h"
+#include "sheaf/sys/seams.h"
 
 #define CLOCK_TEXT 27
 
 int64_t clock_now_us(void);       /* since 1970 */
 int64_t clock_monotonic_us(void); /* for deadlines */
+int64_t clock_boottime_us(void);  /* for leases: goes on while the machine sleeps */
+/* Which run of the machine that time belongs to; -1 and errno if it does not say. */
+int clock_boot_id(char out[SHEAF_BOOT_ID_ROOM]);
 void clock_sleep_us(int64_t us);
 
 /* A condition to wait for so long at most; by the system's clock, whatever the seam says. */

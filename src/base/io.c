@@ -244,6 +244,27 @@ static int sys_notify_wait(UNUSED void *ctx, int notify, int64_t us)
 	return 1;
 }
 
+static int64_t sys_boottime_us(UNUSED void *ctx)
+{
+	return read_clock_us(CLOCK_BOOTTIME);
+}
+
+static int sys_boot_id(UNUSED void *ctx, char out[SHEAF_BOOT_ID_ROOM])
+{
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	ssize_t got = read(fd, out, SHEAF_BOOT_ID_ROOM - 1);
+	int why = got < 0 ? errno : EIO;
+	(void)close(fd);
+	if (got != SHEAF_BOOT_ID_ROOM - 1) {
+		errno = why;
+		return -1;
+	}
+	out[got] = 0;
+	return 0;
+}
+
 /* The table in use. */
 
 /* clang-format off */
@@ -251,7 +272,7 @@ static int sys_notify_wait(UNUSED void *ctx, int notify, int64_t us)
 	X(open_beneath) X(open_root) X(close) X(pread) X(write) X(pwrite) X(fdatasync) X(fsync) \
 	X(ftruncate) X(fchmod) X(mkdir) X(link) X(rename) X(unlink) X(statx) X(lock) X(getdents) \
 	X(statfs_type) X(random) X(realtime_us) X(monotonic_us) X(sleep_us) \
-	X(notify_open) X(notify_add) X(notify_remove) X(notify_wait)
+	X(notify_open) X(notify_add) X(notify_remove) X(notify_wait) X(boottime_us) X(boot_id)
 /* clang-format on */
 
 #define SLOT_SYSTEM(slot) .slot = sys_##slot,
@@ -286,6 +307,16 @@ int64_t clock_now_us(void)
 int64_t clock_monotonic_us(void)
 {
 	return io.monotonic_us(io.ctx);
+}
+
+int64_t clock_boottime_us(void)
+{
+	return io.boottime_us(io.ctx);
+}
+
+int clock_boot_id(char out[SHEAF_BOOT_ID_ROOM])
+{
+	return io.boot_id(io.ctx, out);
 }
 
 void clock_sleep_us(int64_t us)

@@ -28,6 +28,8 @@ typedef struct sheaf_allocator {
 /** Replaces malloc, realloc and free for everything in the library; NULL restores them. */
 SHEAF_API void sheaf_set_allocator(const sheaf_allocator *allocator);
 
+#define SHEAF_BOOT_ID_ROOM 37 /* a UUID and a NUL */
+
 /*
  * Every system call the library makes. Each has its namesake's meaning,
  * arguments and result (-1 and errno), with `ctx` in front. A table that
@@ -71,6 +73,8 @@ typedef struct sheaf_io {
 	int (*notify_remove)(void *ctx, int notify, int watch);
 	/* poll, then all events are read away: 1 if there was any, 0 if none came in time */
 	int (*notify_wait)(void *ctx, int notify, int64_t us);
+	int64_t (*boottime_us)(void *ctx); /* never goes back, also while the machine sleeps */
+	int (*boot_id)(void *ctx, char out[SHEAF_BOOT_ID_ROOM]); /* another one after a reboot */
 } sheaf_io;
 
 /** Replaces the system calls; NULL restores them. The table is copied, its ctx must outlive it. */
