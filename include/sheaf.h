@@ -8,6 +8,7 @@
 #include "sheaf/error.h"
 #include "sheaf/key.h"
 #include "sheaf/message.h"
+#include "sheaf/queue.h"
 #include "sheaf/session.h"
 #include "sheaf/store.h"
 #include "sheaf/watch.h"

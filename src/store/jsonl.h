@@ -14,10 +14,12 @@
  *   jsonl_readers.c    the forks that read a session
  *   jsonl_wait.c       waiting for a log to change
  *   jsonl_check.c      check and repair
+ *   jsonl_queue*.c     queues
  *
  * On disk, beneath the store's directory:
  *
- *   APP/USER/SESSION.jsonl       the log; the only primary data
+ *   APP/USER/SESSION.jsonl       the log
+ *   APP/USER/.queue/SESSION.jsonl  its queue, if it ever had one; primary data too
  *   APP/USER/.sheaf/…            derived: index, catalogue, temporary files
  *   APP/USER/.kept/SESSION.…     bytes moved out of a log, kept for a person
  *
@@ -121,6 +123,7 @@ void jindex_remove(int side_dir, const char *name);
 /* ---- Owners and logs ------------------------------------------------------ */
 
 typedef struct jcatalogue jcatalogue;
+typedef struct jqueue jqueue;
 typedef struct jstore jstore;
 
 /* An open log file, shared with readers that go on while the log is replaced. */
@@ -241,6 +244,7 @@ typedef struct jlog {
 
 	buf out;       /* the leader's */
 	json_doc *doc; /* scratch */
+	jqueue *queue; /* NULL until it is used; then it stays, with a mutex of its own */
 } jlog;
 
 struct jstore {
@@ -319,6 +323,8 @@ bool jlog_lock_now(jlog *log);
  * it had not acknowledged, and written something else there. */
 bool jlog_end_fits(const jlog *log);
 void jlog_unlock(jlog *log);
+/* The OFD lock of a file, retried until the deadline: SHEAF_BUSY. */
+int jlock_take(int fd, short type, int64_t deadline_us, sheaf_error *err);
 /* Syncs the log. If that fails nobody may trust the inode any more: it is sealed. 0 or -1, errno. */
 int jlog_sync(jlog *log, uint64_t upto);
 
@@ -395,5 +401,31 @@ int jsonl_check(void *backend, const sheaf_store_key *key, sheaf_problem_fn fn, 
                 sheaf_check_totals *totals, sheaf_error *err);
 int jsonl_repair(void *backend, const sheaf_store_key *key, sheaf_problem_fn fn, void *ctx,
                  sheaf_check_totals *totals, int64_t deadline_us, sheaf_error *err);
+
+/* jsonl_queue*.c */
+int jsonl_queue_put(void *backend, const sheaf_store_key *key, const sheaf_queue_row *row,
+                    int64_t deadline_us, int32_t *existed, sheaf_error *err);
+int jsonl_queue_claim(void *backend, const sheaf_store_key *key, const sheaf_claim *claim,
+                      sheaf_queue_fn fn, void *ctx, sheaf_error *err);
+int jsonl_queue_ack(void *backend, const sheaf_store_key *key, sheaf_str token, int64_t deadline_us,
+                    size_t *count, sheaf_error *err);
+int jsonl_queue_cancel(void *backend, const sheaf_store_key *key, sheaf_str id, int64_t deadline_us,
+                       int32_t *existed, sheaf_error *err);
+int jsonl_queue_list(void *backend, const sheaf_store_key *key, sheaf_queue_fn fn, void *ctx,
+                     sheaf_error *err);
+void jqueue_free(jqueue *q);
+/* Removes a session's queue, for good. `orphan`: only if there is no such session, which shows
+ * under the queue's lock. */
+int jqueue_remove(jowner *o, const char *session, bool orphan, int64_t deadline_us,
+                  sheaf_error *err);
+typedef struct jqueue_report {
+	int32_t what; /* 0, or a SHEAF_PROBLEM_ */
+	uint64_t size;
+	uint64_t bad_at; /* the first byte that is wrong */
+} jqueue_report;
+/* Reads a queue from its first byte. With the birth of its session it is repaired too: what was
+ * there is kept, and what can be read goes on. */
+int jqueue_examine(jowner *o, const char *session, const int64_t *repair_created_us,
+                   int64_t deadline_us, jqueue_report *out, sheaf_error *err);
 
 #endif

@@ -52,13 +52,13 @@ void jlog_unlead(jlog *log)
 	pthread_mutex_unlock(&log->mutex);
 }
 
-static int take_lock(int fd, int64_t deadline_us, sheaf_error *err)
+int jlock_take(int fd, short type, int64_t deadline_us, sheaf_error *err)
 {
 	for (int64_t pause = 50;; pause = pause * 2 > 5000 ? 5000 : pause * 2) {
-		if (io_lock_try(fd, F_WRLCK) == 0)
+		if (io_lock_try(fd, type) == 0)
 			return 0;
 		if (errno != EAGAIN && errno != EACCES)
-			return err_sys(err, SHEAF_STORAGE, errno, "cannot lock the log");
+			return err_sys(err, SHEAF_STORAGE, errno, "cannot lock the file");
 		if (clock_monotonic_us() + pause > deadline_us)
 			return err_set(err, SHEAF_BUSY, "another process holds the session's lock");
 		clock_sleep_us(pause);
@@ -75,7 +75,7 @@ static int lock_file(jlog *log, int64_t deadline_us, sheaf_error *err)
 		return 0;
 	_cleanup_(jfile_unrefp) jfile *file = jfile_ref(log->file);
 	pthread_mutex_unlock(&log->mutex);
-	int rc = take_lock(file->fd, deadline_us, err);
+	int rc = jlock_take(file->fd, F_WRLCK, deadline_us, err);
 	pthread_mutex_lock(&log->mutex);
 	if (rc == 0 && log->file != file) {
 		io_lock_try(file->fd, F_UNLCK);

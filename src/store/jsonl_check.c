@@ -9,6 +9,8 @@
 #include "base/clock.h"
 #include "store/jsonl.h"
 
+#define CHECK_WAIT_US INT64_C(10000000) /* for the lock of a queue */
+
 typedef struct checking {
 	jowner *o;
 	const char *session;
@@ -108,6 +110,27 @@ static int check_links(const checking *k, jlog *log, sheaf_error *err)
 	return 0;
 }
 
+static int report_queue(const checking *k, const jqueue_report *q)
+{
+	k->totals->bytes += q->size;
+	if (q->what == 0)
+		return 0;
+	return report(k, q->what, 0, q->bad_at, q->size - q->bad_at,
+	              q->what == SHEAF_PROBLEM_TORN     ? "bytes after the last line of its queue"
+	              : q->what == SHEAF_PROBLEM_DAMAGE ? "a line of its queue cannot be read"
+	                                                : "its queue is of a newer version");
+}
+
+static int check_queue(const checking *k, sheaf_error *err)
+{
+	jqueue_report found;
+	if (k->o->store->single)
+		return 0;
+	int rc = jqueue_examine(k->o, k->session, NULL, clock_monotonic_us() + CHECK_WAIT_US,
+	                        &found, err);
+	return rc ? rc : report_queue(k, &found);
+}
+
 /* Reads one log from its first byte, with nothing derived. */
 static int check_log(const checking *k, sheaf_error *err)
 {
@@ -134,6 +157,8 @@ static int check_log(const checking *k, sheaf_error *err)
 	}
 	pthread_mutex_unlock(&log->mutex);
 	jlog_free(log);
+	if (rc == 0)
+		rc = check_queue(k, err);
 	if (rc == SHEAF_DAMAGED)
 		return report(k, SHEAF_PROBLEM_DAMAGE, 0, 0, 0, "the header cannot be read");
 	if (rc == SHEAF_FORMAT || rc == SHEAF_DENIED)
@@ -338,6 +363,19 @@ static int repair_locked(jlog *log, const checking *k, sheaf_error *err)
 	return rc;
 }
 
+/* The queue is repaired whether or not its log is damaged. */
+static int repair_queue(jlog *log, const checking *k, int64_t deadline_us, sheaf_error *err)
+{
+	sheaf_session_info info;
+	jqueue_report found;
+	if (log->owner->store->single || log->readonly || sheaf_head_hidden(log->head))
+		return 0;
+	sheaf_head_info(log->head, &info);
+	int rc = jqueue_examine(log->owner, log->session, &info.created_us, deadline_us, &found,
+	                        err);
+	return rc ? rc : found.what == SHEAF_PROBLEM_DAMAGE ? report_queue(k, &found) : 0;
+}
+
 int jsonl_repair(void *backend, const sheaf_store_key *key, sheaf_problem_fn fn, void *ctx,
                  sheaf_check_totals *totals, int64_t deadline_us, sheaf_error *err)
 {
@@ -358,6 +396,8 @@ int jsonl_repair(void *backend, const sheaf_store_key *key, sheaf_problem_fn fn,
 		rc = err_set(err, SHEAF_FORMAT, "the header cannot be read");
 	k.o = log->owner;
 	k.session = log->session;
+	if (rc == 0)
+		rc = repair_queue(log, &k, deadline_us, err);
 	if (rc == 0 && log->damaged)
 		rc = repair_locked(log, &k, err);
 	if (log->file) {

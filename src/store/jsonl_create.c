@@ -236,6 +236,10 @@ int jsonl_create(jstore *js, const sheaf_store_key *key, const sheaf_append_requ
 	snprintf(file, sizeof(file), "%s.jsonl", key->session.ptr);
 	if (io_stat_at(o->dir, file, &st) == 0)
 		return err_set(err, SHEAF_EXISTS, "the session exists already");
+	/* What a removal that was cut short left of one with this name. */
+	rc = jqueue_remove(o, key->session.ptr, true, request->deadline_us, err);
+	if (rc)
+		return rc;
 	return request->source.ptr ? create_fork(o, key, request, reply, err)
 	                           : create_file(o, key, request, NULL, reply, err);
 }
@@ -410,7 +414,16 @@ static int remove_all_traces(jowner *o, const char *session, sheaf_error *err)
 	return rc || o->store->single ? rc : remove_traces(o, session, JSONL_SIDE_DIR, err);
 }
 
-static int remove_all(jlog *log, sheaf_error *err)
+/* The queue goes after the log: it is the log that says whether there is a session. */
+static int remove_queue(jlog *log, int64_t deadline_us, sheaf_error *err)
+{
+	if (log->owner->store->single)
+		return 0;
+	int rc = jqueue_remove(log->owner, log->session, false, deadline_us, err);
+	return rc ? err_unknown(err, rc) : 0;
+}
+
+static int remove_all(jlog *log, int64_t deadline_us, sheaf_error *err)
 {
 	jowner *o = log->owner;
 	int rc = remove_all_traces(o, log->session, err);
@@ -428,11 +441,11 @@ static int remove_all(jlog *log, sheaf_error *err)
 	if (rc == 0)
 		jcatalogue_drop(o, log->session);
 	jcatalogue_end(o);
-	return rc;
+	return rc ? rc : remove_queue(log, deadline_us, err);
 }
 
 /* Keeps the records up to `keep` under a header that says hidden. */
-static int hide(jlog *log, uint64_t keep, sheaf_error *err)
+static int hide(jlog *log, uint64_t keep, int64_t deadline_us, sheaf_error *err)
 {
 	_cleanup_(arena_freep) arena *a = arena_new();
 	_cleanup_(buf_free) buf line = BUF_INIT(SHEAF_RECORD_BYTES_MAX + 4096);
@@ -479,7 +492,7 @@ static int hide(jlog *log, uint64_t keep, sheaf_error *err)
 	if (rc && fd >= 0)
 		jtmp_unlink(log->owner, tmp);
 	buf_free(&fresh);
-	return rc;
+	return rc ? rc : remove_queue(log, deadline_us, err);
 }
 
 /* The session under its lock: gone, or hidden, or left as it is. */
@@ -504,18 +517,22 @@ static int remove_locked(jlog *log, const sheaf_remove_request *request, sheaf_r
 			return rc;
 	}
 	reply->hidden = r.keep > 0;
+	/* A removal that was cut short may have left its queue. */
 	if (was_hidden && (!request->reap || sheaf_head_revision(log->head) <= r.keep) && r.keep)
-		return 0;
-	rc = r.keep ? hide(log, r.keep, err) : remove_all(log, err);
+		return remove_queue(log, request->deadline_us, err);
+	rc = r.keep ? hide(log, r.keep, request->deadline_us, err)
+	            : remove_all(log, request->deadline_us, err);
 	if (rc == 0)
 		replaced(log);
 	return rc;
 }
 
 /* There is no such log. If that is the work of a removal that was cut short, it is finished. */
-static int remove_again(jlog *log, sheaf_error *err)
+static int remove_again(jlog *log, int64_t deadline_us, sheaf_error *err)
 {
 	int rc = remove_all_traces(log->owner, log->session, err);
+	if (rc == 0 && !log->owner->store->single)
+		rc = jqueue_remove(log->owner, log->session, true, deadline_us, err);
 	if (rc == 0 && io_fsync(log->owner->dir))
 		rc = err_unknown(err,
 		                 err_sys(err, SHEAF_STORAGE, errno, "cannot sync the directory"));
@@ -545,7 +562,7 @@ static int remove_unreadable(jlog *log, const sheaf_remove_request *request,
 		rc = err_set(err, SHEAF_DAMAGED,
 		             "forks read this session, and its header is damaged");
 	if (rc == 0)
-		rc = remove_all(log, err);
+		rc = remove_all(log, request->deadline_us, err);
 	reply->existed = rc == 0;
 	return rc;
 }
@@ -574,7 +591,9 @@ int jsonl_remove(void *backend, const sheaf_store_key *key, const sheaf_remove_r
 	if (rc != SHEAF_NOT_FOUND)
 		jlog_unlock(log);
 	else
-		rc = request->reap || request->expired ? 0 : remove_again(log, err);
+		rc = request->reap || request->expired
+		             ? 0
+		             : remove_again(log, request->deadline_us, err);
 	jlog_unlead(log);
 	return rc;
 }

@@ -244,6 +244,7 @@ void jlog_free(jlog *log)
 	mem_free(log->table);
 	buf_free(&log->out);
 	json_free(log->doc);
+	jqueue_free(log->queue);
 	pthread_mutex_destroy(&log->mutex);
 	pthread_cond_destroy(&log->led);
 	jowner_put(log->owner);
@@ -645,6 +646,7 @@ static void jsonl_describe(void *backend, sheaf_store_info *out)
 	out->readonly = js->readonly;
 	out->lists_app = 1;
 	out->repairs = 1;
+	out->queues = !js->single;
 }
 
 /* ---- Reading ------------------------------------------------------------------------------ */
@@ -779,4 +781,9 @@ const sheaf_store_ops store_jsonl_ops = {
 	.check = jsonl_check,
 	.repair = jsonl_repair,
 	.wait = jsonl_wait,
+	.queue_put = jsonl_queue_put,
+	.queue_claim = jsonl_queue_claim,
+	.queue_ack = jsonl_queue_ack,
+	.queue_cancel = jsonl_queue_cancel,
+	.queue_list = jsonl_queue_list,
 };

@@ -11,6 +11,7 @@
 #include <pthread.h>
 
 #include "base/map.h"
+#include "store/queue.h"
 #include "store/store.h"
 
 /* A record, copied: its line, a line break, its id. */
@@ -36,6 +37,7 @@ typedef struct mlog {
 	size_t room;
 	map ids; /* id → seq */
 	mhead *now;
+	queue queue; /* what waits for the session; not of one that is hidden */
 } mlog;
 
 typedef struct mstore {
@@ -57,5 +59,17 @@ int mlog_not_found(sheaf_error *err);
 /* memory_wait.c */
 int memory_wait(void *backend, const sheaf_store_key *key, uint64_t revision, int64_t deadline_us,
                 sheaf_error *err);
+
+/* memory_queue.c */
+int memory_queue_put(void *backend, const sheaf_store_key *key, const sheaf_queue_row *row,
+                     int64_t deadline_us, int32_t *existed, sheaf_error *err);
+int memory_queue_claim(void *backend, const sheaf_store_key *key, const sheaf_claim *claim,
+                       sheaf_queue_fn fn, void *ctx, sheaf_error *err);
+int memory_queue_ack(void *backend, const sheaf_store_key *key, sheaf_str token,
+                     int64_t deadline_us, size_t *count, sheaf_error *err);
+int memory_queue_cancel(void *backend, const sheaf_store_key *key, sheaf_str id,
+                        int64_t deadline_us, int32_t *existed, sheaf_error *err);
+int memory_queue_list(void *backend, const sheaf_store_key *key, sheaf_queue_fn fn, void *ctx,
+                      sheaf_error *err);
 
 #endif

@@ -93,6 +93,7 @@ static void mlog_unref(mlog *l)
 	mem_free(l->header);
 	map_free(&l->ids);
 	mhead_unref(l->now);
+	queue_free(&l->queue);
 	mem_free(l->names);
 	mem_free(l);
 }
@@ -311,6 +312,7 @@ static void memory_describe(UNUSED void *backend, sheaf_store_info *out)
 	out->durability = SHEAF_DURABILITY_NONE;
 	out->durability_max = SHEAF_DURABILITY_NONE;
 	out->lists_app = 1;
+	out->queues = 1;
 }
 
 /* Reading ---------------------------------------------------------------------------- */
@@ -765,6 +767,8 @@ static int memory_replace(void *backend, const sheaf_store_key *key, uint64_t re
 	if (rc == 0) {
 		if (mlog_hidden(old))
 			sheaf_head_hide(new->now->head);
+		new->queue = old->queue;
+		old->queue = (queue){NULL, 0, 0};
 		mlog_swap(m, old, new);
 		(void)pthread_cond_broadcast(&m->changed);
 		new = NULL;
@@ -793,4 +797,9 @@ const sheaf_store_ops store_memory_ops = {
 	.check = memory_check,
 	.repair = NULL, /* there is nothing that could break */
 	.wait = memory_wait,
+	.queue_put = memory_queue_put,
+	.queue_claim = memory_queue_claim,
+	.queue_ack = memory_queue_ack,
+	.queue_cancel = memory_queue_cancel,
+	.queue_list = memory_queue_list,
 };
