@@ -227,15 +227,6 @@ static bool rounds(void)
 
 /* ---- Verifying -------------------------------------------------------------- */
 
-/* Says what is wrong with a record, the first few times. */
-static bool wrong(const char *id, const char *what)
-{
-	static unsigned said;
-	if (said++ < 10)
-		fprintf(stderr, "stress: %s %s\n", id, what);
-	return false;
-}
-
 /* Counts a record's id; false for an id nobody made, or one behind a later one of its writer. */
 static bool count_id(const sheaf_entry *e, unsigned session)
 {
@@ -244,14 +235,20 @@ static bool count_id(const sheaf_entry *e, unsigned session)
 	char id[64];
 	snprintf(id, sizeof(id), "%.*s", (int)(e->id.len < 63 ? e->id.len : 63), e->id.ptr);
 	if (sscanf(id, "w%u-%" SCNu64, &number, &n) != 2 || number >= args.writers ||
-	    number % args.sessions != session || n > atomic_load(&writers[number].acked))
-		return wrong(id, "is there, and nobody appended it");
+	    number % args.sessions != session || n > atomic_load(&writers[number].acked)) {
+		fprintf(stderr, "stress: session %u holds %s, which nobody appended\n", session,
+		        id);
+		return false;
+	}
 	writer *w = &writers[number];
 	bool ordered = n >= w->next;
 	w->next = n + 1;
-	if (++w->seen[n] > 1)
-		return wrong(id, "is there twice");
-	return ordered || wrong(id, "is there after a later one");
+	if (++w->seen[n] > 1 || !ordered) {
+		fprintf(stderr, "stress: %s is there %s\n", id,
+		        w->seen[n] > 1 ? "twice" : "after a later one");
+		return false;
+	}
+	return true;
 }
 
 static bool verify_session(sheaf_store *fresh, unsigned session)
