@@ -22,6 +22,8 @@ void bench_report(bench *b, const char *name, double value, const char *unit, do
                   double bar, bool at_least);
 /* The same where the bar is on the value itself. */
 void bench_report_value(bench *b, const char *name, double value, const char *unit, double bar);
+/* Says that a case was not run: {"case":…,"skipped":…}. */
+void bench_skip(const char *name, const char *why);
 
 double bench_now_us(void);                /* wall clock */
 double bench_cpu_us(void);                /* this thread's CPU time */
@@ -53,5 +55,14 @@ int bench_list_10k(bench *b);
 int bench_list_100k(bench *b);
 int bench_list_cold(bench *b);
 int bench_context_growth(bench *b);
+int bench_pg_append(bench *b);
+int bench_pg_batch(bench *b);
+int bench_pg_tail(bench *b);
+int bench_pg_tail_typed(bench *b);
+int bench_pg_list_growth(bench *b);
+int bench_pg_list_owner_1m(bench *b);
+int bench_pg_hot(bench *b);
+int bench_redis_append(bench *b);
+int bench_redis_append_everysec(bench *b);
 
 #endif

@@ -26,11 +26,20 @@ static const struct {
 	{"list-100k", bench_list_100k},
 	{"list-cold", bench_list_cold},
 	{"context-growth", bench_context_growth},
+	{"pg-append", bench_pg_append},
+	{"pg-batch", bench_pg_batch},
+	{"pg-tail", bench_pg_tail},
+	{"pg-tail-typed", bench_pg_tail_typed},
+	{"pg-list-growth", bench_pg_list_growth},
+	{"pg-list-owner-1m", bench_pg_list_owner_1m},
+	{"pg-hot", bench_pg_hot},
+	{"redis-append", bench_redis_append},
+	{"redis-append-everysec", bench_redis_append_everysec},
 };
 
 /* The bars that noise cannot break: these decide in CI. */
 static const char *const growth[] = {"resume-growth", "fork-growth", "context-growth", "list-10k",
-                                     "list-cold"};
+                                     "list-cold",     "pg-list",     "pg-hot",         "pg-expire"};
 
 #define CASES (sizeof(cases) / sizeof(cases[0]))
 
@@ -101,7 +110,12 @@ void bench_report(bench *b, const char *name, double value, const char *unit, do
 
 void bench_report_value(bench *b, const char *name, double value, const char *unit, double bar)
 {
-	print(b, name, value, unit, bar, value / bar, bar, value <= bar);
+	print(b, name, value, unit, bar, bar > 0 ? value / bar : value, bar, value <= bar);
+}
+
+void bench_skip(const char *name, const char *why)
+{
+	printf("{\"case\":\"%s\",\"skipped\":\"%s\"}\n", name, why);
 }
 
 const char *bench_text(void)

@@ -124,8 +124,10 @@ endforeach()
 
 file(GLOB bench_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*.c)
 if(bench_sources)
+  # What users link: libsheaf, which finds the modules beside it. The rest is for the bare sides.
   add_executable(sheaf-bench ${bench_sources})
-  target_link_libraries(sheaf-bench PRIVATE sheaf_support)
+  target_link_libraries(sheaf-bench PRIVATE sheaf PkgConfig::YYJSON PkgConfig::LIBPQ
+                        PkgConfig::HIREDIS Threads::Threads)
   sheaf_test(bench_short bench 900 $<TARGET_FILE:sheaf-bench> --short)
   set_tests_properties(bench_short PROPERTIES RUN_SERIAL ON)
 endif()
