@@ -94,8 +94,10 @@ if(conformance_sources)
   # The suite sees what authors of stores see, the public headers and libsheaf.
   add_executable(sheaf-conformance ${conformance_sources})
   target_link_libraries(sheaf-conformance PRIVATE sheaf Threads::Threads)
-  sheaf_test(conformance_memory conformance 900 $<TARGET_FILE:sheaf-conformance> memory:)
-  sheaf_test(conformance_jsonl conformance 900 $<TARGET_FILE:sheaf-conformance> jsonl:@TMP@/store)
+  sheaf_test(conformance_memory conformance 900 $<TARGET_FILE:sheaf-conformance> memory:
+             --case ${SHEAF_CONFORMANCE_CASES})
+  sheaf_test(conformance_jsonl conformance 900 $<TARGET_FILE:sheaf-conformance> jsonl:@TMP@/store
+             --case ${SHEAF_CONFORMANCE_CASES})
   sheaf_test(conformance_histories conformance 900 $<TARGET_FILE:sheaf-conformance>
              "jsonl:@TMP@/store?durability=process" --histories ${SHEAF_HISTORIES})
 endif()

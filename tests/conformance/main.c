@@ -3,7 +3,8 @@
  *
  * Runs every case against a fresh place in the store that URL names, or, with
  * --histories, seeded random histories on memory, on that store and on a naive
- * model in lockstep. Prints a line a case; exits 1 if anything failed. With
+ * model in lockstep. Prints a line a case; exits 1 if anything failed. NAME is
+ * a glob with ksh's extensions: '!(tree_*|path_*)' leaves those out. With
  * --jobs so many processes take the cases, each the next that nobody has.
  * SHEAF_TRACE=1 prints every operation of a history with its answer.
  */
@@ -102,7 +103,7 @@ static void run_cases(const arguments *a, tally *shared)
 	unsigned mine = atomic_fetch_add(&shared->next, 1);
 	unsigned number = 0;
 	for (const suite_case *c = suite_first(); c; c = c->next) {
-		if (a->pattern && fnmatch(a->pattern, c->name, 0) != 0)
+		if (a->pattern && fnmatch(a->pattern, c->name, FNM_EXTMATCH) != 0)
 			continue;
 		if (number++ != mine)
 			continue;
