@@ -11,6 +11,7 @@
 #include "sheaf/queue.h"
 #include "sheaf/session.h"
 #include "sheaf/store.h"
+#include "sheaf/transfer.h"
 #include "sheaf/watch.h"
 
 #endif

@@ -144,6 +144,7 @@ int cmd_cat(cli *c);
 int cmd_check(cli *c);
 int cmd_completion(cli *c);
 int cmd_context(cli *c);
+int cmd_copy(cli *c);
 int cmd_fork(cli *c);
 int cmd_help(cli *c);
 int cmd_label(cli *c);

@@ -118,6 +118,11 @@ static const opt options_fork[] = {
 	{0},
 };
 
+static const opt options_copy[] = {
+	{OPT_ALL, 'a', "all", NULL, "of every app and user (with --app: every user of it)", NULL},
+	{0},
+};
+
 static const opt options_label[] = {
 	{OPT_DELETE, 'd', "delete", NULL, "take the label away", NULL},
 	{0},
@@ -374,6 +379,28 @@ const command commands[] = {
 		.words_max = 1,
 		.word = WORD_SESSION,
 		.options = options_none,
+	},
+	{
+		.name = "copy",
+		.brief = "copy sessions from one store to another",
+		.synopsis = "copy SOURCE DESTINATION",
+		.about =
+			"Copies every session of --app and --user, or with --all of everybody, under the\n"
+			"same key and byte for byte: numbers, ids, checksums, forks with what they read,\n"
+			"state, and what waits in queues. What was written is read back and compared.\n"
+			"\n"
+			"It can be broken off and run again at any time: what is there already is compared\n"
+			"and continued. Something else under the same key is a conflict, which is reported\n"
+			"and left alone (exit code 3). Nothing is deleted at either end. Sessions that are\n"
+			"written to meanwhile are copied as far as they went; run it again for the rest.\n"
+			"\n"
+			"With --json a line for every note, and a last line with the totals.",
+		.examples = "sheaf copy --all jsonl:/old jsonl:/new\n"
+			    "sheaf copy --app shop --user ada jsonl:/srv/sheaf memory:",
+		.run = cmd_copy,
+		.words_min = 2,
+		.words_max = 2,
+		.options = options_copy,
 	},
 	{
 		.group = "about sheaf",

@@ -12,6 +12,7 @@ int transfer_begin(transfer *t, sheaf_session *from, const sheaf_head *head, con
 		.from = from,
 		.head = head,
 		.upto = sheaf_head_revision(head),
+		.most_bytes = SHEAF_BATCH_BYTES_MAX,
 		.fill = fill,
 		.next = 1,
 		.a = arena_new(),
@@ -60,8 +61,8 @@ void header_unlink(header *hd)
 
 bool transfer_full(const transfer *t, size_t more_bytes)
 {
-	return !t->whole && (t->count >= SHEAF_BATCH_RECORDS_MAX ||
-	                     t->bytes + more_bytes > SHEAF_BATCH_BYTES_MAX);
+	return !t->whole &&
+	       (t->count >= SHEAF_BATCH_RECORDS_MAX || t->bytes + more_bytes > t->most_bytes);
 }
 
 /* Copies a row with the line break behind its line. */
@@ -96,7 +97,7 @@ static int known_parent(void *ctx, sheaf_str id, uint64_t *seq)
 }
 
 /* Brings `after` up to the rows gathered, by the same fold that stores use. */
-static int fold(transfer *t, sheaf_error *err)
+int transfer_fold(transfer *t, sheaf_error *err)
 {
 	for (; t->folded < t->count; t->folded++) {
 		sheaf_row *row = &t->rows[t->folded], copy = *row;
@@ -107,6 +108,31 @@ static int fold(transfer *t, sheaf_error *err)
 		row->kind = copy.kind;
 	}
 	return 0;
+}
+
+int transfer_begin_at(transfer *t, sheaf_session *from, const sheaf_head *head, uint64_t next,
+                      const sheaf_head *onto, sheaf_error *err)
+{
+	*t = (transfer){
+		.from = from,
+		.head = head,
+		.upto = sheaf_head_revision(head),
+		.most_bytes = SHEAF_BATCH_BYTES_MAX,
+		.fill = transfer_fill_raw,
+		.next = next,
+		.a = arena_new(),
+		.after = sheaf_head_new(),
+		.line = BUF_INIT(2 * SHEAF_RECORD_BYTES_MAX),
+	};
+	if (t->a == NULL || t->after == NULL)
+		return err_nomem(err);
+	return onto != NULL ? sheaf_head_copy(t->after, onto, err) : 0;
+}
+
+int transfer_header(transfer *t, const sheaf_row *row, sheaf_error *err)
+{
+	int rc = add_row(t, row, err);
+	return rc != 0 ? rc : transfer_fold(t, err);
 }
 
 /* ---- Filling ------------------------------------------------------------ */
@@ -137,8 +163,7 @@ static int raw_row(void *ctx, const sheaf_row *row)
 		    t->count - first + r.batch_count > SHEAF_BATCH_RECORDS_MAX)
 			return 1;
 	}
-	if (!t->whole && t->bytes + row->bytes.len >= SHEAF_BATCH_BYTES_MAX &&
-	    t->batch_start > first) {
+	if (!t->whole && t->bytes + row->bytes.len >= t->most_bytes && t->batch_start > first) {
 		t->count = t->batch_start;
 		return 1;
 	}
@@ -208,7 +233,7 @@ static int add_drafts(transfer *t, const draft_list *list, sheaf_error *err)
 		rc = add_row(t, &made.items[i], err);
 	rows_free(&made);
 	sheaf_head_free(scratch_head);
-	return rc != 0 ? rc : fold(t, err);
+	return rc != 0 ? rc : transfer_fold(t, err);
 }
 
 static int add_fact(draft_list *list, const char *type, buf *body, sheaf_error *err)
@@ -281,7 +306,7 @@ static int goal_name(draft_list *list, const sheaf_head *after, const transfer_g
 
 int transfer_close(transfer *t, const draft_list *more, const transfer_goal *goal, sheaf_error *err)
 {
-	int rc = fold(t, err);
+	int rc = transfer_fold(t, err);
 	if (rc == 0 && more != NULL)
 		rc = add_drafts(t, more, err);
 	if (rc != 0 || goal == NULL)
@@ -302,13 +327,13 @@ static int portion_next(transfer *t, const draft_list *more, const transfer_goal
 {
 	int rc = t->fill(t, err);
 	if (rc == 0)
-		rc = fold(t, err);
+		rc = transfer_fold(t, err);
 	if (rc == 0 && t->ended)
 		rc = transfer_close(t, more, goal, err);
 	return rc;
 }
 
-static int portion_drop(transfer *t, sheaf_error *err)
+int transfer_drop(transfer *t, sheaf_error *err)
 {
 	arena_free(t->a);
 	t->a = arena_new();
@@ -346,7 +371,7 @@ static int stream_row(void *ctx, sheaf_row *row, sheaf_error *err)
 	while (s->at == s->t->count) {
 		if (s->t->ended)
 			return 0;
-		int rc = portion_drop(s->t, err);
+		int rc = transfer_drop(s->t, err);
 		if (rc == 0)
 			rc = portion_next(s->t, s->more, s->goal, err);
 		if (rc != 0)

@@ -17,6 +17,7 @@ struct transfer {
 	sheaf_session *from;
 	const sheaf_head *head; /* the source as it was when the transfer began */
 	uint64_t upto;          /* the last record wanted */
+	size_t most_bytes;      /* of a portion, unless one batch has more */
 	bool whole;             /* one portion, however large */
 	transfer_fill_fn fill;
 	bool ended;
@@ -49,6 +50,17 @@ typedef struct transfer_goal {
 int transfer_begin(transfer *t, sheaf_session *from, const sheaf_head *head, const header *hd,
                    transfer_fill_fn fill, sheaf_error *err);
 void transfer_end(transfer *t); /* for _cleanup_ */
+
+/*
+ * Begins one portion after the other by hand: rows of ours from `next` on, which
+ * follow a log that amounts to `onto`; NULL: a new one, whose header is the first
+ * row.
+ */
+int transfer_begin_at(transfer *t, sheaf_session *from, const sheaf_head *head, uint64_t next,
+                      const sheaf_head *onto, sheaf_error *err);
+int transfer_header(transfer *t, const sheaf_row *row, sheaf_error *err);
+int transfer_fold(transfer *t, sheaf_error *err); /* brings `after` up to the rows gathered */
+int transfer_drop(transfer *t, sheaf_error *err); /* the portion is not needed any more */
 
 /* Takes what a fork's header says of its links out of it. */
 void header_unlink(header *hd);
