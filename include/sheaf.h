@@ -10,6 +10,7 @@
 #include "sheaf/message.h"
 #include "sheaf/queue.h"
 #include "sheaf/session.h"
+#include "sheaf/state.h"
 #include "sheaf/store.h"
 #include "sheaf/transfer.h"
 #include "sheaf/watch.h"

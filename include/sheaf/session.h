@@ -41,11 +41,12 @@ typedef struct sheaf_session_options {
 	sheaf_str extra;    /* a JSON object of further header members, or {NULL,0} */
 	int64_t created_us; /* 0 = now */
 	int32_t durability; /* of creating it; 0 = the store's */
+	sheaf_str state; /* a JSON object of first values, as state_delta (state.h), or {NULL,0} */
 } sheaf_session_options;
 
 /* clang-format off */
 #define SHEAF_SESSION_OPTIONS_INIT \
-	{sizeof(sheaf_session_options), 0, 0, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, 0, 0}
+	{sizeof(sheaf_session_options), 0, 0, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, 0, 0, {0, 0}}
 /* clang-format on */
 
 /**
@@ -143,6 +144,13 @@ typedef struct sheaf_append_options {
 #define SHEAF_APPEND_OPTIONS_INIT {sizeof(sheaf_append_options), 0, 0, {0, 0}, 0, 0}
 /* clang-format on */
 
+enum {
+	SHEAF_APP_STATE_NONE = 0,    /* there were none */
+	SHEAF_APP_STATE_APPLIED = 1, /* they are set, or were set since */
+	SHEAF_APP_STATE_PENDING =
+		2 /* the record has them, the app not yet: the next append tries again */
+};
+
 /** What an append did. `id` is filled on failure too, for the repeat. */
 typedef struct sheaf_appended {
 	size_t size;            /* sizeof(sheaf_appended), set by the caller */
@@ -151,10 +159,12 @@ typedef struct sheaf_appended {
 	uint64_t first_seq;
 	int32_t existed;    /* it was stored already; nothing was written */
 	int32_t durability; /* the level reached */
+	int32_t app_state;  /* of app: values: one of the above */
+	int32_t reserved0;
 } sheaf_appended;
 
 /* clang-format off */
-#define SHEAF_APPENDED_INIT {sizeof(sheaf_appended), {0}, 0, 0, 0, 0}
+#define SHEAF_APPENDED_INIT {sizeof(sheaf_appended), {0}, 0, 0, 0, 0, 0, 0}
 /* clang-format on */
 
 /*

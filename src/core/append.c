@@ -99,6 +99,7 @@ typedef struct work {
 	append *a;
 	sheaf_head *head; /* loaded when something must be looked up */
 	map ids;          /* of the batch: id → position */
+	state_load load;  /* what it changes of the user's and the app's state */
 } work;
 
 /* The head, without having seen it: a turn still expects what the caller saw. */
@@ -336,6 +337,18 @@ static void saw_existing(work *w)
 		session_saw(w->s, w->head);
 }
 
+/* After it is stored, whenever that was: what the records say to the app and to this handle. */
+static void state_done(const work *w, uint64_t first, bool existed, sheaf_appended *out)
+{
+	sheaf_session *s = w->s;
+	append *a = w->a;
+	state_take_temp(s, a->drafts, a->count);
+	int32_t app_state = state_after_append(s, &w->load, first, first + a->count - 1, existed);
+	if (out != NULL &&
+	    out->size >= offsetof(sheaf_appended, app_state) + sizeof(out->app_state))
+		out->app_state = app_state;
+}
+
 static int answer_existing(work *w, bool inherited, const uint64_t *seqs, size_t known,
                            int32_t durability, sheaf_appended *out, sheaf_error *err)
 {
@@ -349,8 +362,10 @@ static int answer_existing(work *w, bool inherited, const uint64_t *seqs, size_t
 		                       ? "the id is stored with other content"
 		                       : "some of these ids are stored, but not as this batch");
 	appended_answer(out, w->a, seqs[0], true, durability);
-	if (!inherited)
+	if (!inherited) {
 		saw_existing(w);
+		state_done(w, seqs[0], true, out);
+	}
 	return 0;
 }
 
@@ -467,6 +482,11 @@ static int append_work(work *w, sheaf_appended *out, sheaf_error *err)
 		rc = scratch_room(sc, a->count, err);
 	if (rc != 0)
 		return rc;
+	rc = state_load_drafts(&w->load, a->drafts, a->count, err);
+	if (rc == 0 && w->load.app.count != 0 && !store_states(w->s->store))
+		rc = err_set(err, SHEAF_UNSUPPORTED, "this store keeps no state of apps");
+	if (rc != 0)
+		return rc;
 	size_t id_count = 0, known;
 	for (size_t i = 0; i < a->count; i++) {
 		if (!a->drafts[i]->id_fresh)
@@ -493,6 +513,8 @@ static int append_work(work *w, sheaf_appended *out, sheaf_error *err)
 		.durability = OPTION(a->how, durability, 0),
 		.deadline_us = deadline_take(a->how),
 		.known = seen,
+		.user_state = w->load.user.items,
+		.user_state_count = w->load.user.count,
 	};
 	sheaf_append_reply reply;
 	a->refused = false;
@@ -508,6 +530,7 @@ static int append_work(work *w, sheaf_appended *out, sheaf_error *err)
 		return answer_existing(w, false, sc->seqs, reply.known, reply.durability, out, err);
 	appended_answer(out, a, a->first_seq, false, reply.durability);
 	session_saw(w->s, sc->after);
+	state_done(w, a->first_seq, false, out);
 	return 0;
 }
 
@@ -529,8 +552,14 @@ int append_run(sheaf_session *s, append *a, sheaf_appended *out, sheaf_error *er
 	if (a->scratch == NULL)
 		return err_nomem(err);
 	work w = {.s = s, .a = a};
-	rc = append_work(&w, out, err);
+	state_ride ride;
+	rc = state_ride_begin(s, &ride, a->drafts[0], err);
+	if (rc == 0) {
+		rc = append_work(&w, out, err);
+		state_ride_end(s, &ride, a->drafts[0], rc == 0);
+	}
 	scratch_give(s, a->scratch);
+	state_load_end(&w.load);
 	map_free(&w.ids);
 	sheaf_head_free(w.head);
 	return rc;

@@ -110,7 +110,17 @@ int session_create(sheaf_store *store, const sheaf_store_key *key, const header 
 		.source = source,
 	};
 	sheaf_append_reply reply = {0};
-	int rc = store_append(store, key, &request, &reply, err);
+	_cleanup_(state_load_end) state_load load = {0};
+	int rc = state_load_drafts(&load, facts, fact_count, err);
+	if (rc == 0 && load.app.count != 0 && !store_states(store))
+		rc = err_set(err, SHEAF_UNSUPPORTED, "this store keeps no state of apps");
+	request.user_state = load.user.items;
+	request.user_state_count = load.user.count;
+	if (rc == 0)
+		rc = store_append(store, key, &request, &reply, err);
+	/* If this fails the first append on the session tries it again. */
+	if (rc == 0 && load.app.count != 0)
+		(void)store_state_apply(store, key->app, load.app.items, load.app.count, NULL);
 	rows_free(&c.rows);
 	json_free(c.doc);
 	return rc;

@@ -164,13 +164,23 @@ static int fork_by_reference(forking *f, int32_t durability, sheaf_head *after, 
 {
 	_cleanup_(drafts_free) draft_list facts = {0};
 	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_BODY_BYTES_MAX);
+	_cleanup_(buf_free) buf state = BUF_INIT(SHEAF_BODY_BYTES_MAX);
+	_cleanup_(state_unrefp) state_set *set = NULL;
 	sheaf_str metadata = head_metadata(f->head);
-	int rc = 0;
-	if (f->name.len != 0 || metadata.ptr != NULL) {
-		body_session_info(&body, f->name, metadata);
+	int rc = state_at(f->source, f->head, f->base, &set, err);
+	bool named = f->name.len != 0 || metadata.ptr != NULL;
+	if (rc == 0 && (named || set != NULL)) {
+		sheaf_entry_options entry = SHEAF_ENTRY_OPTIONS_INIT;
+		body_session_info(&body, named ? f->name : (sheaf_str){NULL, 0}, metadata);
+		if (set != NULL) {
+			state_write(&state, set);
+			entry.state_delta = buf_view(&state);
+		}
 		rc = buf_status(&body, err);
 		if (rc == 0)
-			rc = drafts_add(&facts, "session_info", buf_view(&body), NULL, err);
+			rc = buf_status(&state, err);
+		if (rc == 0)
+			rc = drafts_add(&facts, "session_info", buf_view(&body), &entry, err);
 	}
 	size_t all = facts.count + f->labels.count;
 	if (rc == 0 && mem_grow((void **)&facts.items, &facts.room, all, sizeof(*facts.items)) != 0)

@@ -60,6 +60,9 @@ int session_make(sheaf_session **out, sheaf_store *store, const key_box *key, bo
 	s->store = store;
 	s->readonly = readonly;
 	s->seen = head;
+	/* Whoever wrote it may have died before he applied it. */
+	s->state.app_from = s->state.app_to = head_app_seq(head);
+	atomic_init(&s->state.used, s->state.app_from != 0);
 	if (state != NULL)
 		s->opened = *state;
 	int rc = key_box_init(&s->key, &key->plain, err);
@@ -86,6 +89,7 @@ void sheaf_session_close(sheaf_session *session)
 	if (session == NULL)
 		return;
 	scratch_free(session->spare);
+	handle_state_free(&session->state);
 	sheaf_head_free(session->seen);
 	(void)pthread_mutex_destroy(&session->lock);
 	mem_free(session);
@@ -120,6 +124,27 @@ static int open_existing(sheaf_session **out, sheaf_store *store, const key_box 
 	return session_make(out, store, key, readonly, kept, &state, err);
 }
 
+/* What a new session is told besides its header: its name and its first values. */
+static int first_facts(draft_list *facts, const sheaf_session_options *options, sheaf_error *err)
+{
+	const sheaf_str none = {NULL, 0};
+	sheaf_str name = OPTION(options, name, none), state = OPTION(options, state, none);
+	if (name.len == 0 && state.len == 0)
+		return 0;
+	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_RECORD_BYTES_MAX);
+	body_session_info(&body, name.len != 0 ? name : none, none);
+	sheaf_entry_options entry = SHEAF_ENTRY_OPTIONS_INIT;
+	entry.time_us = OPTION(options, created_us, 0);
+	entry.state_delta = state;
+	int rc = buf_status(&body, err);
+	return rc == 0 ? drafts_add(facts, "session_info", buf_view(&body), &entry, err) : rc;
+}
+
+static bool says_nothing(const draft *d)
+{
+	return str_is(buf_view(&d->body), "\"session_info\":{}");
+}
+
 static int create_new(sheaf_session **out, sheaf_store *store, const key_box *key,
                       const sheaf_session_options *options, sheaf_error *err)
 {
@@ -129,28 +154,24 @@ static int create_new(sheaf_session **out, sheaf_store *store, const key_box *ke
 	if (rc != 0)
 		return rc;
 	_cleanup_(drafts_free) draft_list facts = {0};
-	sheaf_str name = OPTION(options, name, ((sheaf_str){NULL, 0}));
-	if (name.len != 0) {
-		_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_RECORD_BYTES_MAX);
-		body_session_info(&body, name, (sheaf_str){NULL, 0});
-		sheaf_entry_options when = SHEAF_ENTRY_OPTIONS_INIT;
-		when.time_us = OPTION(options, created_us, 0);
-		rc = buf_status(&body, err);
-		if (rc == 0)
-			rc = drafts_add(&facts, "session_info", buf_view(&body), &when, err);
-		if (rc != 0)
-			return rc;
-	}
+	rc = first_facts(&facts, options, err);
+	if (rc != 0)
+		return rc;
 	_cleanup_(head_freep) sheaf_head *head = sheaf_head_new();
 	if (head == NULL)
 		return err_nomem(err);
-	rc = session_create(store, &key->store, &hd, facts.items, facts.count, (sheaf_str){NULL, 0},
+	/* A record is made for temp: values too, but only for the handle. */
+	size_t stored = facts.count != 0 && says_nothing(facts.items[0]) ? 0 : facts.count;
+	rc = session_create(store, &key->store, &hd, facts.items, stored, (sheaf_str){NULL, 0},
 	                    OPTION(options, durability, 0), head, err);
 	if (rc != 0)
 		return rc;
 	sheaf_head *kept = head;
 	head = NULL;
-	return session_made(out, store, key, kept, err);
+	rc = session_made(out, store, key, kept, err);
+	if (rc == 0)
+		state_take_temp(*out, facts.items, facts.count);
+	return rc;
 }
 
 /*

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "core/state.h"
 #include "entry/head.h"
 #include "entry/key.h"
 #include "entry/record.h"
@@ -20,6 +21,7 @@ struct sheaf_session {
 	pthread_mutex_t lock;    /* guards what follows */
 	sheaf_head *seen;        /* the head this handle last saw: what a turn expects by default */
 	sheaf_head_state opened; /* what opening found: torn bytes, damage */
+	handle_state state;      /* what was set on it, what is pending */
 	struct scratch *spare;   /* memory of the last append, for the next (core/write.h) */
 };
 

@@ -43,6 +43,7 @@ typedef struct mlog {
 typedef struct mstore {
 	pthread_mutex_t mutex;
 	map logs;               /* name → mlog */
+	map states;             /* owner or app → mstate */
 	pthread_cond_t changed; /* some log is not what it was */
 } mstore;
 
@@ -71,5 +72,20 @@ int memory_queue_cancel(void *backend, const sheaf_store_key *key, sheaf_str id,
                         int64_t deadline_us, int32_t *existed, sheaf_error *err);
 int memory_queue_list(void *backend, const sheaf_store_key *key, sheaf_queue_fn fn, void *ctx,
                       sheaf_error *err);
+
+/* memory_state.c */
+typedef struct mstate mstate;
+/* What a scope is after these items, each key once; NULL if there are none. Changes nothing that
+ * can be seen. SHEAF_LIMIT, SHEAF_NOMEM. */
+int mstate_prepare(mstore *m, sheaf_str scope, bool app, const sheaf_state_item *items,
+                   size_t count, mstate **next, sheaf_error *err);
+void mstate_commit(mstore *m, mstate **next); /* takes it over */
+void mstate_unref(mstate *s);
+void mstate_unrefp(mstate **s);
+void mstate_free_all(mstore *m);
+int memory_state_read(void *backend, sheaf_str scope, int app, sheaf_state_fn fn, void *ctx,
+                      sheaf_error *err);
+int memory_state_apply(void *backend, sheaf_str app, const sheaf_state_item *items, size_t count,
+                       int64_t deadline_us, sheaf_error *err);
 
 #endif

@@ -172,7 +172,7 @@ static void describe(const sheaf_store *s, sheaf_store_info *out)
 	out->scheme = s->ops.scheme;
 	if (s->ops.check == NULL || s->ops.repair == NULL)
 		out->repairs = 0;
-	out->states = s->ops.state_read != NULL && s->ops.state_apply != NULL;
+	out->states = store_states(s);
 	out->queues = s->ops.queue_put != NULL;
 }
 
@@ -287,6 +287,11 @@ bool store_readonly(const sheaf_store *s)
 bool store_remote(const sheaf_store *s)
 {
 	return s->remote;
+}
+
+bool store_states(const sheaf_store *s)
+{
+	return s->ops.state_read != NULL && s->ops.state_apply != NULL;
 }
 
 /* Reading -------------------------------------------------------------------------- */

@@ -52,6 +52,7 @@ int store_wait(sheaf_store *s, const sheaf_store_key *key, uint64_t revision, in
 
 bool store_readonly(const sheaf_store *s);
 bool store_remote(const sheaf_store *s);
+bool store_states(const sheaf_store *s); /* keeps user and app state */
 
 /* The built-in tables. */
 extern const sheaf_store_ops store_memory_ops;

@@ -303,6 +303,7 @@ static void memory_close(void *backend)
 		mlog_unref((mlog *)(uintptr_t)slot->value);
 	map_free(&m->logs);
 	(void)pthread_cond_destroy(&m->changed);
+	mstate_free_all(m);
 	(void)pthread_mutex_destroy(&m->mutex);
 	mem_free(m);
 }
@@ -618,12 +619,18 @@ static int append(mstore *m, const sheaf_store_key *key, const sheaf_append_requ
 	                    &count, err);
 	if (rc != 0)
 		return rc;
-	next->stored_us = clock_now_us();
-	if (l == NULL)
-		return create(m, key, rows, count, &next, err);
-	rc = mlog_add(l, rows, count, err);
+	_cleanup_(mstate_unrefp) mstate *user = NULL;
+	rc = mstate_prepare(m, key->owner, false, request->user_state, request->user_state_count,
+	                    &user, err);
 	if (rc != 0)
 		return rc;
+	next->stored_us = clock_now_us();
+	rc = l == NULL ? create(m, key, rows, count, &next, err) : mlog_add(l, rows, count, err);
+	if (rc != 0)
+		return rc;
+	mstate_commit(m, &user);
+	if (l == NULL)
+		return 0;
 	mhead *before = l->now;
 	l->now = next;
 	next = before; /* given up on return */
@@ -802,4 +809,6 @@ const sheaf_store_ops store_memory_ops = {
 	.queue_ack = memory_queue_ack,
 	.queue_cancel = memory_queue_cancel,
 	.queue_list = memory_queue_list,
+	.state_read = memory_state_read,
+	.state_apply = memory_state_apply,
 };

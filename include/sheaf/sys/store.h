@@ -151,7 +151,9 @@ typedef struct sheaf_append_request {
 	const sheaf_head *known; /* the head the caller last saw, or NULL. A store that must ask
 	                            another machine for the head stamps on this one first; a
 	                            refusal counts only on the present head */
-	const sheaf_state_item *user_state; /* to be set with the rows, in the same step */
+	/* To be set with the rows, in the same step, each key once. SHEAF_LIMIT as state_apply; a
+	   refusal of `stamp` goes before it. */
+	const sheaf_state_item *user_state;
 	size_t user_state_count;
 	int32_t revive; /* 1: write also to a session that has expired and is in its grace */
 	int32_t reserved0;

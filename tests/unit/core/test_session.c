@@ -112,7 +112,7 @@ static void test_older_callers_have_shorter_structs(void **state)
 	o.size = offsetof(sheaf_session_options, name);
 	OK(sheaf_session_open(&s, store, &key, &o, &err));
 	assert_int_equal(revision_of(s), 0);
-	sheaf_appended out = {offsetof(sheaf_appended, seq), {0}, 99, 99, 99, 99};
+	sheaf_appended out = {offsetof(sheaf_appended, seq), {0}, 99, 99, 99, 99, 99, 99};
 	OK(sheaf_session_append_text(s, "user", S("hi"), &out, &err));
 	assert_int_equal(out.size, offsetof(sheaf_appended, seq));
 	assert_int_equal(strlen(out.id), 36);
