@@ -23,9 +23,7 @@ endfunction()
 
 # What the others rely on, on a store that needs no server.
 sheaf_test(servers_stress_jsonl servers 120 $<TARGET_FILE:test_servers_stress> jsonl:@TMP@/store)
-if(TARGET test_servers_queue)
-  sheaf_test(servers_queue_jsonl servers 300 $<TARGET_FILE:test_servers_queue> jsonl:@TMP@/store)
-endif()
+sheaf_test(servers_queue_jsonl servers 300 $<TARGET_FILE:test_servers_queue> jsonl:@TMP@/store)
 
 if(TARGET sheaf_postgres)
   servers_conformance(postgres postgres @SHEAF_TEST_POSTGRES@?migrate=1)

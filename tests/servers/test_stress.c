@@ -98,10 +98,12 @@ static sheaf_key key_of(unsigned session, char *room, size_t size)
 
 /* ---- Writers -------------------------------------------------------------- */
 
-/* What passes by itself: the server is away, or somebody else holds what is needed. */
-static bool passing(int rc)
+/* What passes by itself: the server is away, or somebody else holds what is needed. An unknown
+ * outcome is always to be repeated. */
+static bool passing(int rc, const sheaf_error *err)
 {
-	return rc == SHEAF_STORAGE || rc == SHEAF_BUSY;
+	return err->outcome == SHEAF_UNKNOWN || rc == SHEAF_STORAGE || rc == SHEAF_BUSY ||
+	       rc == SHEAF_TIMEOUT;
 }
 
 static bool remember(writer *w, int level)
@@ -142,7 +144,7 @@ static bool append_next(writer *w, sheaf_session *s)
 				atomic_fetch_add(&w->existed, 1);
 			return remember(w, out.durability);
 		}
-		if (!passing(rc)) {
+		if (!passing(rc, &err)) {
 			complain(id, rc, &err);
 			return false;
 		}
