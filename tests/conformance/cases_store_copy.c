@@ -555,3 +555,64 @@ CASE(store_copy_of_one_owner_or_all)
 	trash_sessions(t);
 	sheaf_close(to);
 }
+
+/* ---- Beside the log ---------------------------------------------------------------- */
+
+static void enqueue(suite *t, sheaf_session *s, const char *id, const char *content, int priority)
+{
+	sheaf_enqueue_options o = SHEAF_ENQUEUE_OPTIONS_INIT;
+	o.id = S(id);
+	o.priority = priority;
+	o.environment = S("{\"e\":1}");
+	OK(sheaf_session_enqueue(s, S(content), &o, NULL, &t->err));
+}
+
+static void expect_queue(suite *t, sheaf_store *store, const char *want)
+{
+	sheaf_key key = key_of(t, "u", "s");
+	sheaf_session *s = t_open_in(t, store, &key, SHEAF_OPEN_EXISTING);
+	sheaf_queue_items *items = NULL;
+	OK(sheaf_session_pending(&items, s, &t->err));
+	const char *got = "";
+	for (size_t i = 0; i < items->count; i++)
+		got = t_format(t, "%s%.*s=%.*s ", got, (int)items->items[i]->id.len,
+		               items->items[i]->id.ptr, (int)items->items[i]->content.len,
+		               items->items[i]->content.ptr);
+	sheaf_queue_items_free(items);
+	t_close(t, s);
+	CSTR(got, want);
+}
+
+CASE(store_copy_brings_what_waits_in_queues)
+{
+	if (!t->info.queues)
+		return;
+	sheaf_store *from = memory_open(t);
+	sheaf_copy_totals done;
+	noted notes = {{0}, 0, ""};
+	sheaf_copy_options options = SHEAF_COPY_OPTIONS_INIT;
+	options.note = take_note;
+	options.ctx = &notes;
+	sheaf_session *s = make(t, from, "s");
+	enqueue(t, s, "first", "is being worked at", 9);
+	sheaf_queue_items *claimed = NULL;
+	OK(sheaf_session_claim(&claimed, s, NULL, &t->err));
+	EQ(claimed->count, 1);
+	sheaf_queue_items_free(claimed);
+	enqueue(t, s, "second", "later", 1);
+	enqueue(t, s, "third", "sooner", 2);
+	OK(copy_with(t, from, t->store, &done, options));
+	EQ(done.queue_items, 2);
+	EQ(notes.count[SHEAF_COPY_LEFT], 1);
+	expect_queue(t, t->store, "third=sooner second=later ");
+	/* Again adds nothing, and the way back brings the same. */
+	OK(copy_with(t, from, t->store, &done, options));
+	EQ(done.queue_items, 0);
+	sheaf_store *back = memory_open(t);
+	OK(copy(t, t->store, back, &done));
+	EQ(done.queue_items, 2);
+	expect_queue(t, back, "third=sooner second=later ");
+	trash_sessions(t);
+	sheaf_close(from);
+	sheaf_close(back);
+}
