@@ -77,9 +77,10 @@ typedef struct sheaf_copy_options {
  * A session that is there with the same header and the same records gets the
  * records it lacks; one that has other content is a conflict and left alone. A
  * deleted session that forks still read is visible at the destination until all
- * sessions of its owner are there. User state goes with the first new record of
- * each session, the source's values winning; app state by its times. Items that
- * wait in a queue are added, claimed ones are not. Nothing is ever deleted.
+ * sessions of its owner are there; that is all that is ever deleted. User state
+ * goes with the records, in the same step, and the source's values win; app state
+ * goes by its times. Items that wait in a queue are added, claimed ones are not.
+ * A session's time to live begins anew.
  *
  * Memory: a portion of 8 MiB, or one batch, and about 100 bytes for each session.
  *

@@ -74,7 +74,10 @@ typedef struct state_diff {
 } state_diff;
 
 void state_diff_free(state_diff *d); /* for _cleanup_ */
-int copy_user_state(store_copy *c, const key_box *key, state_diff *out, arena *a, sheaf_error *err);
+/* What the owner's state at the destination becomes with these rows; looked up if they change any
+ * of it, or `always`. */
+int copy_user_state(store_copy *c, const key_box *key, const sheaf_row *added, size_t count,
+                    bool always, state_diff *out, arena *a, sheaf_error *err);
 int copy_app_state(store_copy *c, const char *app, sheaf_error *err);
 /* The time is of the source's clock. */
 int copy_queue(store_copy *c, const key_box *key, int64_t now_us, sheaf_error *err);

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "core/store_copy.h"
+#include "entry/state.h"
 
 void state_diff_free(state_diff *d)
 {
@@ -46,19 +47,58 @@ static int drop_state(void *ctx, const sheaf_state_item *one)
 	return 0;
 }
 
-static int state_difference(store_copy *c, sheaf_str scope, int app, state_diff *out, arena *a,
-                            sheaf_error *err)
+static bool has_key(const state_diff *d, sheaf_str key)
 {
-	gathering g = {out, a};
-	int rc = store_state_read(c->from, scope, app, take_state, &g, err);
-	if (rc == 0 && out->count != 0)
-		rc = store_state_read(c->to, scope, app, drop_state, &g, err);
+	for (size_t i = 0; i < d->count; i++) {
+		if (str_eq(d->items[i].key, key))
+			return true;
+	}
+	return false;
+}
+
+/* The keys of the user that a record changes, with no value. */
+static int take_changes(const sheaf_row *row, state_diff *touched, arena *a, sheaf_error *err)
+{
+	record r;
+	state_change change;
+	size_t at = 0;
+	int rc = record_scan(&r, row->bytes, a);
+	sheaf_str delta = rc == 0 ? state_delta_of(r.body) : (sheaf_str){NULL, 0};
+	if (delta.ptr == NULL)
+		return 0;
+	gathering g = {touched, a};
+	while ((rc = state_delta_next(delta, &at, a, &change)) == 1) {
+		sheaf_state_item one = {.key = change.rest};
+		if (change.scope == STATE_USER && !has_key(touched, change.rest) &&
+		    take_state(&g, &one) != 0)
+			return err_nomem(err);
+	}
 	return rc;
 }
 
-int copy_user_state(store_copy *c, const key_box *key, state_diff *out, arena *a, sheaf_error *err)
+int copy_user_state(store_copy *c, const key_box *key, const sheaf_row *added, size_t count,
+                    bool always, state_diff *out, arena *a, sheaf_error *err)
 {
-	return c->states ? state_difference(c, key->store.owner, 0, out, a, err) : 0;
+	_cleanup_(state_diff_free) state_diff touched = {NULL, 0, 0};
+	int rc = 0;
+	if (!c->states)
+		return 0;
+	for (size_t i = 0; rc == 0 && i < count; i++) {
+		if (added[i].kind != SHEAF_KIND_SESSION)
+			rc = take_changes(&added[i], &touched, a, err);
+	}
+	if (rc != 0 || (touched.count == 0 && !always))
+		return rc;
+	gathering g = {out, a};
+	rc = store_state_read(c->from, key->store.owner, 0, take_state, &g, err);
+	/* What was changed and is not there any more was deleted. */
+	for (size_t i = 0; rc == 0 && i < touched.count; i++) {
+		if (!has_key(out, touched.items[i].key) && take_state(&g, &touched.items[i]) != 0)
+			rc = err_nomem(err);
+	}
+	if (rc == 0 && out->count != 0)
+		rc = store_state_read(c->to, key->store.owner, 0, drop_state, &g, err);
+	return rc;
 }
 
 int copy_app_state(store_copy *c, const char *app, sheaf_error *err)
@@ -69,7 +109,10 @@ int copy_app_state(store_copy *c, const char *app, sheaf_error *err)
 	_cleanup_(state_diff_free) state_diff diff = {NULL, 0, 0};
 	if (a == NULL)
 		return err_nomem(err);
-	int rc = state_difference(c, sheaf_str_of(app), 1, &diff, a, err);
+	gathering g = {&diff, a};
+	int rc = store_state_read(c->from, sheaf_str_of(app), 1, take_state, &g, err);
+	if (rc == 0 && diff.count != 0)
+		rc = store_state_read(c->to, sheaf_str_of(app), 1, drop_state, &g, err);
 	if (rc == 0 && diff.count != 0)
 		rc = store_state_apply(c->to, sheaf_str_of(app), diff.items, diff.count, err);
 	if (rc == 0)

@@ -162,8 +162,9 @@ static int append_rows(session_copy *s, size_t first, sheaf_error *err)
 	};
 	int rc = transfer_fold(t, err);
 	/* Read after the head: what the records that are copied did to the state is in it. */
-	if (rc == 0 && s->appended == 0)
-		rc = copy_user_state(s->c, &s->key, &state, t->a, err);
+	if (rc == 0)
+		rc = copy_user_state(s->c, &s->key, t->rows + first, t->count - first,
+		                     s->appended == 0, &state, t->a, err);
 	if (rc != 0)
 		return rc;
 	request.user_state = state.items;

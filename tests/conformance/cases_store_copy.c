@@ -616,3 +616,77 @@ CASE(store_copy_brings_what_waits_in_queues)
 	sheaf_close(from);
 	sheaf_close(back);
 }
+
+static bool keeps_state(suite *t, sheaf_store *store)
+{
+	sheaf_store_info info = {.size = sizeof(info)};
+	OK(sheaf_store_describe(store, &info, &t->err));
+	return info.states != 0;
+}
+
+/* What a user and the app have, "key=value " in the order of keys. */
+static const char *state_of(suite *t, sheaf_store *store)
+{
+	sheaf_key key = key_of(t, "u", "");
+	sheaf_state *state = NULL;
+	OK(sheaf_store_state(&state, store, key.app, key.user, &t->err));
+	const char *got = "";
+	for (size_t i = 0; i < state->count; i++)
+		got = t_format(t, "%s%.*s=%.*s ", got, (int)state->items[i]->key.len,
+		               state->items[i]->key.ptr, (int)state->items[i]->value.len,
+		               state->items[i]->value.ptr);
+	sheaf_state_free(state);
+	return got;
+}
+
+static void set_state(suite *t, sheaf_session *s, const char *key, const char *value,
+                      const char *id)
+{
+	OK(sheaf_session_state_set(s, S(key), S(value), &t->err));
+	SAY(s, "user", "with state", .id = id);
+}
+
+CASE(store_copy_brings_state)
+{
+	if (!keeps_state(t, t->store))
+		return;
+	sheaf_store *from = memory_open(t), *back = memory_open(t);
+	sheaf_copy_totals done;
+	sheaf_session *one = make(t, from, "one"), *two = make(t, from, "two");
+	/* The last to set it is not the last to be copied. */
+	set_state(t, two, "user:k", "\"two\"", "a");
+	set_state(t, one, "user:k", "\"one\"", "b");
+	set_state(t, two, "user:l", "[1.0,2]", "c");
+	set_state(t, two, "app:m", "{}", "d");
+	set_state(t, one, "own", "true", "e");
+	const char *want = state_of(t, from);
+	OK(copy(t, from, t->store, &done));
+	EQ(done.state_items, 3);
+	CSTR(state_of(t, t->store), want);
+	OK(copy(t, t->store, back, &done));
+	CSTR(state_of(t, back), want);
+	sheaf_key key = key_of(t, "u", "one");
+	sheaf_session *there = t_open_in(t, t->store, &key, SHEAF_OPEN_EXISTING);
+	sheaf_state *own = NULL;
+	OK(sheaf_session_state_get(&own, there, S("own"), &t->err));
+	TEXT(own->items[0]->value, "true");
+	sheaf_state_free(own);
+	/* What changes is brought with the records that changed it. */
+	set_state(t, two, "user:k", "\"again\"", "f");
+	OK(copy(t, from, t->store, &done));
+	EQ(done.state_items, 1);
+	CSTR(state_of(t, t->store), state_of(t, from));
+	OK(copy(t, from, t->store, &done));
+	EQ(done.state_items, 0);
+	/* What was deleted goes, too; what only the destination has stays. */
+	set_state(t, there, "user:mine", "7", "y");
+	set_state(t, one, "user:k", "null", "g");
+	set_state(t, one, "app:m", "null", "h");
+	FAILS(CONFLICT, copy(t, from, t->store, &done)); /* the record y, not the state */
+	OK(sheaf_store_delete(NULL, t->store, &key, NULL, &t->err));
+	OK(copy(t, from, t->store, &done));
+	CSTR(state_of(t, t->store), "user:l=[1.0,2] user:mine=7 ");
+	trash_sessions(t);
+	sheaf_close(from);
+	sheaf_close(back);
+}
