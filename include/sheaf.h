@@ -6,6 +6,7 @@
 #include "sheaf/context.h"
 #include "sheaf/entry.h"
 #include "sheaf/error.h"
+#include "sheaf/expiry.h"
 #include "sheaf/key.h"
 #include "sheaf/message.h"
 #include "sheaf/queue.h"

@@ -42,11 +42,13 @@ typedef struct sheaf_session_options {
 	int64_t created_us; /* 0 = now */
 	int32_t durability; /* of creating it; 0 = the store's */
 	sheaf_str state; /* a JSON object of first values, as state_delta (state.h), or {NULL,0} */
+	int64_t ttl_us;  /* expires this long after the last append; 0 = never (sheaf/expiry.h) */
 } sheaf_session_options;
 
 /* clang-format off */
 #define SHEAF_SESSION_OPTIONS_INIT \
-	{sizeof(sheaf_session_options), 0, 0, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, 0, 0, {0, 0}}
+	{sizeof(sheaf_session_options), 0, 0, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, 0, 0, {0, 0}, \
+	 0}
 /* clang-format on */
 
 /**
@@ -55,7 +57,7 @@ typedef struct sheaf_session_options {
  * @param key      borrowed; an empty session part gets a new UUIDv7 (see sheaf_session_key())
  * @param options  may be NULL: open or create
  * @return 0; SHEAF_NOT_FOUND (must exist), SHEAF_EXISTS (must not; also when a
- *         hidden session holds the key), SHEAF_INVALID, SHEAF_LIMIT,
+ *         hidden session holds the key), SHEAF_EXPIRED, SHEAF_INVALID, SHEAF_LIMIT,
  *         SHEAF_DAMAGED (no readable header), SHEAF_FORMAT, SHEAF_STORAGE, SHEAF_NOMEM
  */
 SHEAF_API int sheaf_session_open(sheaf_session **out, sheaf_store *store, const sheaf_key *key,
@@ -94,7 +96,7 @@ typedef struct sheaf_head_view {
 	uint64_t tail_bytes; /* unfinished bytes at the end that were left alone */
 } sheaf_head_view;
 
-/** Reads the head. Caller frees. @return 0; SHEAF_GONE, SHEAF_STORAGE, SHEAF_NOMEM */
+/** Reads the head. Caller frees. @return 0; SHEAF_GONE, SHEAF_EXPIRED, SHEAF_STORAGE, SHEAF_NOMEM */
 SHEAF_API int sheaf_session_head(sheaf_head_view **out, sheaf_session *session, sheaf_error *err);
 SHEAF_API void sheaf_head_view_free(const sheaf_head_view *head);
 
@@ -175,7 +177,8 @@ typedef struct sheaf_appended {
  *   SHEAF_CONFLICT  the id is stored with other content
  *   SHEAF_NOT_FOUND a parent or target that is not in the session
  *   SHEAF_INVALID, SHEAF_LIMIT, SHEAF_TOO_LARGE   nothing was written
- *   SHEAF_READONLY, SHEAF_DAMAGED, SHEAF_GONE, SHEAF_BUSY, SHEAF_UNSUPPORTED (durability)
+ *   SHEAF_READONLY, SHEAF_DAMAGED, SHEAF_GONE, SHEAF_EXPIRED, SHEAF_BUSY,
+ *   SHEAF_UNSUPPORTED (durability)
  *   SHEAF_STORAGE   look at err->outcome: UNKNOWN means repeat with the same id
  *   SHEAF_NOMEM, SHEAF_FORKED
  * Repeating an append with the same ids and content answers 0 with `existed`.

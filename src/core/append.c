@@ -110,9 +110,12 @@ static int work_head(work *w, sheaf_error *err)
 	_cleanup_(head_freep) sheaf_head *head = sheaf_head_new();
 	if (head == NULL)
 		return err_nomem(err);
-	int rc = store_head(w->s->store, &w->s->key.store, 0, head, NULL, err);
+	sheaf_head_state state = {0};
+	int rc = store_head(w->s->store, &w->s->key.store, 0, head, &state, err);
 	if (rc == SHEAF_NOT_FOUND)
 		return err_set(err, SHEAF_GONE, "the session was deleted");
+	if (rc == 0 && !w->a->revive)
+		rc = expiry_check(head, &state, SHEAF_GONE, err);
 	if (rc != 0)
 		return rc;
 	w->head = head;
@@ -515,6 +518,7 @@ static int append_work(work *w, sheaf_appended *out, sheaf_error *err)
 		.known = seen,
 		.user_state = w->load.user.items,
 		.user_state_count = w->load.user.count,
+		.revive = a->revive,
 	};
 	sheaf_append_reply reply;
 	a->refused = false;

@@ -2,10 +2,14 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "core/remove.h"
 #include "core/write.h"
 #include "entry/check.h"
 
 #define CWD_BYTES_MAX ((size_t)64 << 10)
+
+/* How often a key may be cleared and taken by others before we believe that it is taken. */
+#define CREATE_TRIES 8
 
 /* A header's text; one that holds controls would be left out of the line. */
 static int header_text(sheaf_str text, size_t max, const char *what, sheaf_error *err)
@@ -44,6 +48,11 @@ int header_from_options(header *hd, const key_box *key, const sheaf_session_opti
 		rc = header_text(hd->parent_session, SHEAF_NAME_BYTES_MAX, "parent session", err);
 	if (rc == 0)
 		rc = header_text(hd->cwd, CWD_BYTES_MAX, "working directory", err);
+	int64_t ttl_us = OPTION(options, ttl_us, 0);
+	if (rc == 0 && ttl_us < 0)
+		rc = err_set(err, SHEAF_INVALID, "a ttl cannot be negative");
+	if (rc == 0 && ttl_us > SHEAF_TTL_US_MAX)
+		rc = err_set(err, SHEAF_LIMIT, "a ttl is at most 100 years");
 	sheaf_str extra = OPTION(options, extra, none);
 	if (rc == 0 && extra.ptr != NULL)
 		rc = header_extra(&hd->extra, extra, err);
@@ -90,6 +99,27 @@ static int creation_stamp(void *ctx, const sheaf_head *head, sheaf_head *next,
 	return 0;
 }
 
+int create_append(sheaf_store *store, const sheaf_store_key *key, sheaf_append_request *request,
+                  sheaf_append_reply *reply, sheaf_error *err)
+{
+	sheaf_error local = {0};
+	removal how = REMOVAL_ABSENT;
+	int rc = SHEAF_EXISTS;
+	for (int i = 0; i < CREATE_TRIES && rc == SHEAF_EXISTS && how != REMOVAL_LEFT; i++) {
+		rc = store_append(store, key, request, reply, &local);
+		if (rc != SHEAF_EXISTS)
+			break;
+		key_box box;
+		sheaf_error why = {0};
+		int cleared = key_box_decode(&box, key->app, key->user, key->session, &why);
+		if (cleared == 0)
+			cleared = remove_expired(store, &box, &how, &why);
+		if (cleared != 0)
+			return err_pass(err, &why, cleared);
+	}
+	return err_pass(err, &local, rc);
+}
+
 int session_create(sheaf_store *store, const sheaf_store_key *key, const header *hd,
                    draft *const *facts, size_t fact_count, sheaf_str source, int32_t durability,
                    sheaf_head *after, sheaf_error *err)
@@ -117,7 +147,7 @@ int session_create(sheaf_store *store, const sheaf_store_key *key, const header 
 	request.user_state = load.user.items;
 	request.user_state_count = load.user.count;
 	if (rc == 0)
-		rc = store_append(store, key, &request, &reply, err);
+		rc = create_append(store, key, &request, &reply, err);
 	/* If this fails the first append on the session tries it again. */
 	if (rc == 0 && load.app.count != 0)
 		(void)store_state_apply(store, key->app, load.app.items, load.app.count, NULL);

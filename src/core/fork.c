@@ -160,7 +160,8 @@ static bool make_links(forking *f)
 
 /* ---- By reference, or by copy ------------------------------------------- */
 
-static int fork_by_reference(forking *f, int32_t durability, sheaf_head *after, sheaf_error *err)
+static int fork_by_reference(forking *f, const sheaf_session_options *options, sheaf_head *after,
+                             sheaf_error *err)
 {
 	_cleanup_(drafts_free) draft_list facts = {0};
 	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_BODY_BYTES_MAX);
@@ -182,6 +183,8 @@ static int fork_by_reference(forking *f, int32_t durability, sheaf_head *after, 
 		if (rc == 0)
 			rc = drafts_add(&facts, "session_info", buf_view(&body), &entry, err);
 	}
+	if (rc == 0)
+		rc = drafts_add_ttl(&facts, options, err);
 	size_t all = facts.count + f->labels.count;
 	if (rc == 0 && mem_grow((void **)&facts.items, &facts.room, all, sizeof(*facts.items)) != 0)
 		rc = err_nomem(err);
@@ -191,11 +194,13 @@ static int fork_by_reference(forking *f, int32_t durability, sheaf_head *after, 
 		facts.items[facts.count++] = f->labels.items[i];
 	f->labels.count = 0; /* theirs now */
 	return session_create(f->source->store, &f->key.store, &f->hd, facts.items, facts.count,
-	                      f->source->key.store.session, durability, after, err);
+	                      f->source->key.store.session, OPTION(options, durability, 0), after,
+	                      err);
 }
 
 /* The chain is too long: what would be inherited is copied, with its bytes and numbers. */
-static int fork_by_copy(forking *f, int32_t durability, sheaf_head *after, sheaf_error *err)
+static int fork_by_copy(forking *f, const sheaf_session_options *options, sheaf_head *after,
+                        sheaf_error *err)
 {
 	_cleanup_(transfer_end) transfer t = {.a = NULL};
 	header_unlink(&f->hd);
@@ -208,9 +213,11 @@ static int fork_by_copy(forking *f, int32_t durability, sheaf_head *after, sheaf
 		.leaf_seq = f->at_seq,
 		.name = f->name,
 		.metadata = head_metadata(f->head),
+		.ttl_us = OPTION(options, ttl_us, 0),
+		.grace_us = SHEAF_GRACE_US_DEFAULT,
 	};
 	rc = transfer_store(&t, f->source->store, &f->key, &f->labels, &goal,
-	                    f->source->key.store.session, durability, err);
+	                    f->source->key.store.session, OPTION(options, durability, 0), err);
 	return rc != 0 ? rc : sheaf_head_copy(after, t.after, err);
 }
 
@@ -252,9 +259,8 @@ static int fork_run(forking *f, sheaf_session **out, sheaf_str at, const sheaf_k
 	sheaf_head *after = sheaf_head_new();
 	if (after == NULL)
 		return err_nomem(err);
-	int32_t durability = OPTION(options, durability, 0);
-	rc = make_links(f) ? fork_by_reference(f, durability, after, err)
-	                   : fork_by_copy(f, durability, after, err);
+	rc = make_links(f) ? fork_by_reference(f, options, after, err)
+	                   : fork_by_copy(f, options, after, err);
 	if (rc != 0) {
 		sheaf_head_free(after);
 		return rc;

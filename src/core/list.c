@@ -151,6 +151,7 @@ typedef struct page {
 	int64_t after_us;
 	int64_t before_us;
 	size_t limit;
+	int32_t expired;          /* the most that is wanted */
 	char cursor[CURSOR_ROOM]; /* of the last one taken */
 	bool more;
 } page;
@@ -166,7 +167,8 @@ static int page_take(void *ctx, const sheaf_store_key *key, const sheaf_session_
 	/* Newest first: once they are too old, all are. */
 	if (p->after_us != 0 && info->modified_us < p->after_us)
 		return 1;
-	if (info->hidden || (p->before_us != 0 && info->modified_us >= p->before_us) ||
+	if (info->hidden || info->expired > p->expired ||
+	    (p->before_us != 0 && info->modified_us >= p->before_us) ||
 	    !page_matches(p->name, info->name) || !page_matches(p->cwd, info->cwd) ||
 	    !page_matches(p->kind, info->kind) ||
 	    !page_matches(p->parent_session, info->parent_session))
@@ -190,6 +192,7 @@ static int page_options(page *p, const sheaf_list_options *o, sheaf_error *err)
 	p->parent_session = OPTION(o, parent_session, none);
 	p->after_us = OPTION(o, after_us, 0);
 	p->before_us = OPTION(o, before_us, 0);
+	p->expired = OPTION(o, expired, 0) ? SHEAF_EXPIRY_GRACE : SHEAF_EXPIRY_NONE;
 	p->limit = OPTION(o, limit, 0);
 	if (p->limit == 0)
 		p->limit = PAGE_DEFAULT;

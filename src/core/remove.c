@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "core/list.h"
+#include "core/remove.h"
 #include "core/transfer.h"
 
 /* How often a fork is copied anew because somebody wrote to it meanwhile. */
@@ -19,6 +20,8 @@ typedef struct deleted_box {
 typedef struct removing {
 	sheaf_store *store;
 	key_box key;
+	bool expired;     /* only if its grace is over */
+	removal outcome;  /* of that */
 	listing forks;    /* all that were ever named */
 	sheaf_str *names; /* encoded sessions that read this one now; in the listing's arena */
 	size_t name_count;
@@ -64,6 +67,7 @@ static int remove_once(removing *r, bool reap, sheaf_remove_reply *reply, sheaf_
 	sheaf_remove_request request = {
 		.size = sizeof(request),
 		.reap = reap,
+		.expired = r->expired,
 		.reader = take_reader,
 		.ctx = r,
 	};
@@ -190,10 +194,13 @@ static int purge_fork(removing *r, sheaf_str name, sheaf_error *err)
 	sheaf_session *s = NULL;
 	sheaf_error local = {0}; /* tries that fail must not reach the caller's struct */
 	int rc = key_box_decode(&box, r->key.store.app, r->key.store.user, name, &local);
-	sheaf_session_options options = SHEAF_SESSION_OPTIONS_INIT;
-	options.mode = SHEAF_OPEN_EXISTING;
+	removal over = REMOVAL_LEFT;
 	if (rc == 0)
-		rc = sheaf_session_open(&s, r->store, &box.plain, &options, &local);
+		rc = remove_expired(r->store, &box, &over, &local);
+	if (rc == 0 && over != REMOVAL_LEFT)
+		return 0;
+	if (rc == 0)
+		rc = session_open_expired(&s, r->store, &box, &local);
 	if (rc == 0) {
 		rc = SHEAF_STALE;
 		for (int i = 0; i < PURGE_TRIES && rc == SHEAF_STALE; i++)
@@ -233,7 +240,8 @@ static int removing_run(removing *r, bool purged, sheaf_remove_reply *answer, sh
 	if (head == NULL)
 		return err_nomem(err);
 	sheaf_error unread;
-	int rc = store_head(r->store, &r->key.store, 0, head, NULL, &unread);
+	sheaf_head_state state = {0};
+	int rc = store_head(r->store, &r->key.store, 0, head, &state, &unread);
 	bool known = rc == 0;
 	if (rc != 0 && rc != SHEAF_NOT_FOUND && rc != SHEAF_DAMAGED && rc != SHEAF_FORMAT) {
 		if (err != NULL)
@@ -242,11 +250,20 @@ static int removing_run(removing *r, bool purged, sheaf_remove_reply *answer, sh
 	}
 	/* For the caller a hidden session is not there; it may have something to give back. */
 	bool was_hidden = known && sheaf_head_hidden(head) != 0;
+	bool over = known &&
+	            sheaf_head_expired(head, state.stored_us, state.now_us) == SHEAF_EXPIRY_OVER;
+	if (r->expired && (was_hidden || !over)) {
+		r->outcome = rc == SHEAF_NOT_FOUND ? REMOVAL_ABSENT : REMOVAL_LEFT;
+		return 0;
+	}
 	rc = remove_once(r, was_hidden, &reply, err);
 	if (rc != 0)
 		return rc;
 	*answer = reply;
-	if (was_hidden)
+	r->outcome = reply.existed ? REMOVAL_DONE : REMOVAL_ABSENT;
+	if (r->expired && !reply.existed)
+		return 0;
+	if (was_hidden || (over && !r->expired))
 		answer->existed = 0;
 	if (purged) {
 		rc = purge(r, &reply, err);
@@ -258,6 +275,20 @@ static int removing_run(removing *r, bool purged, sheaf_remove_reply *answer, sh
 		rc = reap_hidden(r->store, &r->key.store, err);
 	/* Some of it was done. */
 	return rc != 0 ? err_unknown(err, rc) : 0;
+}
+
+int remove_expired(sheaf_store *store, const key_box *key, removal *out, sheaf_error *err)
+{
+	removing r = {.store = store, .expired = true};
+	sheaf_remove_reply reply = {0};
+	int rc = key_box_init(&r.key, &key->plain, err);
+	if (rc == 0)
+		rc = listing_begin(&r.forks, err);
+	if (rc == 0)
+		rc = removing_run(&r, false, &reply, err);
+	*out = r.outcome;
+	removing_end(&r);
+	return rc;
 }
 
 /* The order of lists: newest first, then by key as stores spell it. */

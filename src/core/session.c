@@ -105,23 +105,52 @@ const char *sheaf_session_id(const sheaf_session *session)
 	return session->key.plain_session;
 }
 
-static int open_existing(sheaf_session **out, sheaf_store *store, const key_box *key, bool readonly,
-                         bool *hidden, sheaf_error *err)
+/* The head of a session that is there; *hidden tells, on SHEAF_NOT_FOUND, that the key is taken. */
+static int open_head(sheaf_head **out, sheaf_store *store, const key_box *key, bool write,
+                     sheaf_head_state *state, bool *hidden, sheaf_error *err)
 {
 	_cleanup_(head_freep) sheaf_head *head = sheaf_head_new();
 	if (head == NULL)
 		return err_nomem(err);
-	sheaf_head_state state = {0};
-	int rc = store_head(store, &key->store, !readonly && !store_readonly(store), head, &state,
-	                    err);
+	*hidden = false;
+	int rc = store_head(store, &key->store, write && !store_readonly(store), head, state, err);
 	if (rc != 0)
 		return rc;
 	*hidden = sheaf_head_hidden(head) != 0;
 	if (*hidden)
 		return err_set(err, SHEAF_NOT_FOUND, "there is no such session");
-	sheaf_head *kept = head;
+	*out = head;
 	head = NULL;
-	return session_make(out, store, key, readonly, kept, &state, err);
+	return 0;
+}
+
+static int open_existing(sheaf_session **out, sheaf_store *store, const key_box *key, bool readonly,
+                         bool *hidden, sheaf_error *err)
+{
+	sheaf_head *head;
+	sheaf_head_state state = {0};
+	int rc = open_head(&head, store, key, !readonly, &state, hidden, err);
+	if (rc != 0)
+		return rc;
+	rc = expiry_check(head, &state, SHEAF_NOT_FOUND, err);
+	if (rc == 0)
+		return session_make(out, store, key, readonly, head, &state, err);
+	sheaf_head_free(head);
+	return rc;
+}
+
+int session_open_expired(sheaf_session **out, sheaf_store *store, const key_box *key,
+                         sheaf_error *err)
+{
+	sheaf_head *head;
+	sheaf_head_state state = {0};
+	bool hidden;
+	int rc = open_head(&head, store, key, true, &state, &hidden, err);
+	if (rc == 0)
+		rc = session_make(out, store, key, false, head, &state, err);
+	if (rc == 0)
+		(*out)->expired_too = true;
+	return rc;
 }
 
 /* What a new session is told besides its header: its name and its first values. */
@@ -155,14 +184,17 @@ static int create_new(sheaf_session **out, sheaf_store *store, const key_box *ke
 		return rc;
 	_cleanup_(drafts_free) draft_list facts = {0};
 	rc = first_facts(&facts, options, err);
+	if (rc == 0)
+		rc = drafts_add_ttl(&facts, options, err);
 	if (rc != 0)
 		return rc;
 	_cleanup_(head_freep) sheaf_head *head = sheaf_head_new();
 	if (head == NULL)
 		return err_nomem(err);
 	/* A record is made for temp: values too, but only for the handle. */
-	size_t stored = facts.count != 0 && says_nothing(facts.items[0]) ? 0 : facts.count;
-	rc = session_create(store, &key->store, &hd, facts.items, stored, (sheaf_str){NULL, 0},
+	size_t kept_back = facts.count != 0 && says_nothing(facts.items[0]) ? 1 : 0;
+	rc = session_create(store, &key->store, &hd, kept_back ? facts.items + 1 : facts.items,
+	                    facts.count - kept_back, (sheaf_str){NULL, 0},
 	                    OPTION(options, durability, 0), head, err);
 	if (rc != 0)
 		return rc;
@@ -245,7 +277,7 @@ struct recent {
 static int recent_take(void *ctx, const sheaf_store_key *key, const sheaf_session_info *info)
 {
 	struct recent *r = ctx;
-	if (info->hidden)
+	if (info->hidden || info->expired != SHEAF_EXPIRY_NONE)
 		return 0;
 	int rc = key_box_decode(&r->key, key->app, key->user, key->session, NULL);
 	r->found = rc == 0;
@@ -288,7 +320,7 @@ int sheaf_session_open_recent(sheaf_session **out, sheaf_store *store, sheaf_str
 			break;
 		bool hidden;
 		rc = open_existing(&made, store, &r.key, false, &hidden, &local);
-		if (rc != SHEAF_NOT_FOUND)
+		if (rc != SHEAF_NOT_FOUND && rc != SHEAF_EXPIRED)
 			break;
 	}
 	if (rc == 0)
@@ -328,9 +360,13 @@ int session_head(sheaf_session *s, sheaf_head **out, sheaf_head_state *state, sh
 	_cleanup_(head_freep) sheaf_head *head = sheaf_head_new();
 	if (head == NULL)
 		return err_nomem(err);
-	int rc = store_head(s->store, &s->key.store, 0, head, state ? state : &unwanted, err);
+	if (state == NULL)
+		state = &unwanted;
+	int rc = store_head(s->store, &s->key.store, 0, head, state, err);
 	if (rc == SHEAF_NOT_FOUND || (rc == 0 && sheaf_head_hidden(head)))
 		return err_set(err, SHEAF_GONE, "the session was deleted");
+	if (rc == 0 && !s->expired_too)
+		rc = expiry_check(head, state, SHEAF_GONE, err);
 	if (rc != 0)
 		return rc;
 	session_saw(s, head);
@@ -434,6 +470,7 @@ int head_view_make(sheaf_head_view *out, const sheaf_session *s, const sheaf_hea
 	info.session = s->key.plain.session;
 	info.readonly = state->readonly;
 	info.damaged = state->damaged;
+	sheaf_info_clock(&info, state->stored_us, state->now_us);
 	int ok = info_dup(copy, &info, a) && branches_make(out, head, a);
 	out->info = copy;
 	out->metadata = arena_dup(a, head_metadata(head), &ok);

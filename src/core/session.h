@@ -18,6 +18,7 @@ struct sheaf_session {
 	sheaf_store *store;
 	key_box key;
 	bool readonly;           /* asked for at open */
+	bool expired_too;        /* ours: works also while the session has expired */
 	pthread_mutex_t lock;    /* guards what follows */
 	sheaf_head *seen;        /* the head this handle last saw: what a turn expects by default */
 	sheaf_head_state opened; /* what opening found: torn bytes, damage */
@@ -25,8 +26,15 @@ struct sheaf_session {
 	struct scratch *spare;   /* memory of the last append, for the next (core/write.h) */
 };
 
-/* The head as it is now, remembered as seen; the caller frees it. SHEAF_GONE: deleted or hidden. */
+/* The head as it is now, remembered as seen; the caller frees it. SHEAF_GONE: deleted or hidden.
+ * SHEAF_EXPIRED. Every read begins with this. */
 int session_head(sheaf_session *s, sheaf_head **out, sheaf_head_state *state, sheaf_error *err);
+
+/*
+ * 0 for a session that lives; SHEAF_EXPIRED; `gone` when its grace is over, which is
+ * how the caller says that there is none (SHEAF_GONE or SHEAF_NOT_FOUND).
+ */
+int expiry_check(const sheaf_head *head, const sheaf_head_state *state, int gone, sheaf_error *err);
 
 /* For _cleanup_. */
 void head_freep(sheaf_head **h);
@@ -54,6 +62,10 @@ int session_make(sheaf_session **out, sheaf_store *store, const key_box *key, bo
  * same, and the outcome unknown. */
 int session_made(sheaf_session **out, sheaf_store *store, const key_box *key, sheaf_head *head,
                  sheaf_error *err);
+
+/* Opens a session also if it has expired, and the handle works all the same. */
+int session_open_expired(sheaf_session **out, sheaf_store *store, const key_box *key,
+                         sheaf_error *err);
 
 /* Remembers a head as seen, by copying it; an older one than the one known is passed over. */
 void session_saw(sheaf_session *s, const sheaf_head *head);

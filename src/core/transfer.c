@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "entry/retention.h"
 
 int transfer_begin(transfer *t, sheaf_session *from, const sheaf_head *head, const header *hd,
                    transfer_fill_fn fill, sheaf_error *err)
@@ -251,7 +252,16 @@ transfer_goal transfer_goal_of(const sheaf_head *head)
 	head_branch main = {.leaf_seq = 0};
 	sheaf_head_info(head, &info);
 	(void)head_branch_find(head, SHEAF_STR("main"), &main);
-	return (transfer_goal){head, main.leaf, main.leaf_seq, info.name, head_metadata(head)};
+	return (transfer_goal){
+		.branches = head,
+		.leaf = main.leaf,
+		.leaf_seq = main.leaf_seq,
+		.name = info.name,
+		.metadata = head_metadata(head),
+		.ttl_us = info.ttl_us,
+		.grace_us = info.grace_us,
+		.pinned = info.pinned != 0,
+	};
 }
 
 /* Branches that are too many go, those that differ move. */
@@ -304,6 +314,26 @@ static int goal_name(draft_list *list, const sheaf_head *after, const transfer_g
 	return add_fact(list, "session_info", body, err);
 }
 
+static int goal_retention(draft_list *list, const sheaf_head *after, const transfer_goal *goal,
+                          buf *body, sheaf_error *err)
+{
+	sheaf_session_info info;
+	sheaf_head_info(after, &info);
+	if (info.ttl_us == goal->ttl_us && (info.pinned != 0) == goal->pinned &&
+	    (goal->ttl_us == 0 || info.grace_us == goal->grace_us))
+		return 0;
+	retention_fact r = {
+		.has_ttl = true,
+		.has_grace = goal->ttl_us != 0,
+		.has_pin = true,
+		.pin = goal->pinned,
+		.ttl_us = goal->ttl_us,
+		.grace_us = goal->grace_us,
+	};
+	retention_write(body, &r);
+	return add_fact(list, "retention", body, err);
+}
+
 int transfer_close(transfer *t, const draft_list *more, const transfer_goal *goal, sheaf_error *err)
 {
 	int rc = transfer_fold(t, err);
@@ -316,6 +346,8 @@ int transfer_close(transfer *t, const draft_list *more, const transfer_goal *goa
 	rc = goal_branches(&facts, t->after, goal, &body, err);
 	if (rc == 0)
 		rc = goal_name(&facts, t->after, goal, &body, err);
+	if (rc == 0)
+		rc = goal_retention(&facts, t->after, goal, &body, err);
 	return rc != 0 ? rc : add_drafts(t, &facts, err);
 }
 
@@ -409,7 +441,7 @@ int transfer_store(transfer *t, sheaf_store *store, const key_box *key, const dr
 	if (rc != 0)
 		return rc;
 	request.bytes_hint = t->bytes;
-	rc = store_append(store, &key->store, &request, &reply, err);
+	rc = create_append(store, &key->store, &request, &reply, err);
 	if (rc != 0 || t->ended)
 		return rc;
 	stream all = {t, more, goal, 0};

@@ -44,6 +44,9 @@ typedef struct transfer_goal {
 	uint64_t leaf_seq;
 	sheaf_str name;
 	sheaf_str metadata; /* ptr NULL: none */
+	int64_t ttl_us;     /* what was inherited may have brought another */
+	int64_t grace_us;   /* where there is a ttl */
+	bool pinned;
 } transfer_goal;
 
 /* Begins with a header, which must say nothing of a fork. */

@@ -64,6 +64,9 @@ void drafts_free(draft_list *list);
 int drafts_add(draft_list *list, const char *type, sheaf_str body,
                const sheaf_entry_options *options, sheaf_error *err);
 
+/* Adds the retention fact that the options of a new session ask for, if they do (expiry.c). */
+int drafts_add_ttl(draft_list *list, const sheaf_session_options *options, sheaf_error *err);
+
 /* Bodies. Strings must have been checked. A ptr of NULL leaves a member out. */
 void body_label(buf *out, sheaf_str target_id, sheaf_str label);
 void body_session_info(buf *out, sheaf_str name, sheaf_str metadata);
@@ -79,6 +82,7 @@ typedef struct append {
 	bool is_turn;
 	sheaf_str branch; /* whose leaf is expected and, on STALE, reported; empty = main */
 	bool branch_must_exist;
+	bool revive; /* write also to a session that has expired */
 	const sheaf_append_options *how;
 	/* the rest belongs to append.c */
 	int32_t expect;
@@ -104,6 +108,10 @@ void appended_set(sheaf_appended *out, const sheaf_appended *full);
 int session_create(sheaf_store *store, const sheaf_store_key *key, const header *hd,
                    draft *const *facts, size_t fact_count, sheaf_str source, int32_t durability,
                    sheaf_head *after, sheaf_error *err);
+
+/* The append that creates: a key whose session is past its grace is cleared for it. */
+int create_append(sheaf_store *store, const sheaf_store_key *key, sheaf_append_request *request,
+                  sheaf_append_reply *reply, sheaf_error *err);
 
 /* Fills a header from the options and the key; its strings are views, its time is in `stamp`. */
 int header_from_options(header *hd, const key_box *key, const sheaf_session_options *options,

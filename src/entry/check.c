@@ -238,7 +238,7 @@ static int check_special(int32_t kind, sheaf_str inside, sheaf_error *err)
 	    !is_whole(members_find(inside, "entry_seq")))
 		return err_set(err, SHEAF_INVALID, "a leaf needs entry_seq beside entry_id");
 	if (kind == SHEAF_KIND_RETENTION) {
-		retention r;
+		retention_fact r;
 		return retention_read(&r, inside, err);
 	}
 	return 0;

@@ -27,7 +27,7 @@ typedef struct change {
 	bool has_metadata;
 	uint64_t usage_turn; /* hash of the turn a message's usage belongs to; 0 = none */
 	sheaf_usage usage;
-	retention retention;
+	retention_fact retention;
 	shared *name;
 	shared *metadata;
 	shared *preview;
@@ -296,7 +296,7 @@ static void read_retention(change *c, const sheaf_head *h, sheaf_str body)
 	if (h->origin->readonly ||
 	    retention_read(&c->retention, members_inside(members_find(body, "retention")), NULL) !=
 	            0)
-		c->retention = (retention){.has_ttl = false};
+		c->retention = (retention_fact){.has_ttl = false};
 }
 
 /*
@@ -378,7 +378,7 @@ static void take_text(shared **to, shared **from)
 	*from = NULL;
 }
 
-static void take_retention(counts *n, const retention *r)
+static void take_retention(counts *n, const retention_fact *r)
 {
 	if (r->has_ttl)
 		n->ttl_us = r->ttl_us;

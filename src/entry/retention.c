@@ -43,11 +43,11 @@ static int read_time(sheaf_str value, const char *what, int64_t least_us, int64_
 	return 0;
 }
 
-int retention_read(retention *out, sheaf_str inside, sheaf_error *err)
+int retention_read(retention_fact *out, sheaf_str inside, sheaf_error *err)
 {
 	sheaf_str key, value;
 	int rc = 0;
-	*out = (retention){.has_ttl = false};
+	*out = (retention_fact){.has_ttl = false};
 	for (size_t at = 0; rc == 0 && members_next(inside, &at, &key, &value);) {
 		if (members_key_is(key, "ttl")) {
 			out->has_ttl = true;
@@ -80,7 +80,7 @@ static void write_time(buf *out, int64_t us)
 		buf_str(out, str_make(digits, len + 1));
 }
 
-void retention_write(buf *out, const retention *r)
+void retention_write(buf *out, const retention_fact *r)
 {
 	const char *comma = "";
 	buf_lit(out, "\"retention\":{");

@@ -8,19 +8,19 @@
 #include "sheaf/error.h"
 
 /* What one fact says; a member it does not name stays as it was. */
-typedef struct retention {
+typedef struct retention_fact {
 	bool has_ttl;
 	bool has_grace;
 	bool has_pin;
 	bool pin;
 	int64_t ttl_us; /* 0: does not expire */
 	int64_t grace_us;
-} retention;
+} retention_fact;
 
 /* Reads the inside of a payload. SHEAF_INVALID, SHEAF_LIMIT. */
-int retention_read(retention *out, sheaf_str inside, sheaf_error *err);
+int retention_read(retention_fact *out, sheaf_str inside, sheaf_error *err);
 
 /* Writes a body, the payload under its name. */
-void retention_write(buf *out, const retention *r);
+void retention_write(buf *out, const retention_fact *r);
 
 #endif
