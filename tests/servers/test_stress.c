@@ -87,12 +87,13 @@ static void sleep_ms(unsigned ms)
 	nanosleep(&t, NULL);
 }
 
+/* Every session has a user of its own, so that they lie on different shards and nodes. */
 static sheaf_key key_of(unsigned session, char *room, size_t size)
 {
 	snprintf(room, size, "s%u", session);
 	sheaf_key key = sheaf_key_of(room);
 	key.app = sheaf_str_of(app);
-	key.user = sheaf_str_of("stress");
+	key.user = key.session;
 	return key;
 }
 
@@ -229,6 +230,15 @@ static bool rounds(void)
 
 /* ---- Verifying -------------------------------------------------------------- */
 
+/* Says what is wrong with a record, the first few times. */
+static bool wrong(const char *id, const char *what)
+{
+	static unsigned said;
+	if (said++ < 10)
+		fprintf(stderr, "stress: %s %s\n", id, what);
+	return false;
+}
+
 /* Counts a record's id; false for an id nobody made, or one behind a later one of its writer. */
 static bool count_id(const sheaf_entry *e, unsigned session)
 {
@@ -237,20 +247,14 @@ static bool count_id(const sheaf_entry *e, unsigned session)
 	char id[64];
 	snprintf(id, sizeof(id), "%.*s", (int)(e->id.len < 63 ? e->id.len : 63), e->id.ptr);
 	if (sscanf(id, "w%u-%" SCNu64, &number, &n) != 2 || number >= args.writers ||
-	    number % args.sessions != session || n > atomic_load(&writers[number].acked)) {
-		fprintf(stderr, "stress: session %u holds %s, which nobody appended\n", session,
-		        id);
-		return false;
-	}
+	    number % args.sessions != session || n > atomic_load(&writers[number].acked))
+		return wrong(id, "is there, and nobody appended it");
 	writer *w = &writers[number];
 	bool ordered = n >= w->next;
 	w->next = n + 1;
-	if (++w->seen[n] > 1 || !ordered) {
-		fprintf(stderr, "stress: %s is there %s\n", id,
-		        w->seen[n] > 1 ? "twice" : "after a later one");
-		return false;
-	}
-	return true;
+	if (++w->seen[n] > 1)
+		return wrong(id, "is there twice");
+	return ordered || wrong(id, "is there after a later one");
 }
 
 static bool verify_session(sheaf_store *fresh, unsigned session)
