@@ -117,6 +117,9 @@ static int refuse(const redisReply *reply, sheaf_error *err)
 
 static int take_info(rconn *conn, const redisReply *info, sheaf_error *err)
 {
+	/* It answers INFO then, but says that it keeps no log. */
+	if (str_is(info_value(info, "loading"), "1"))
+		return err_set(err, SHEAF_BUSY, "the redis server is loading its data");
 	sheaf_str policy = info_value(info, "maxmemory_policy");
 	if (policy.len != 0 && !str_is(policy, "noeviction")) {
 		int rc = err_set(err, SHEAF_UNSUPPORTED,
