@@ -14,19 +14,22 @@
  *   jsonl_readers.c    the forks that read a session
  *   jsonl_wait.c       waiting for a log to change
  *   jsonl_check.c      check and repair
+ *   jsonl_state*.c     user and app state
  *   jsonl_queue*.c     queues
  *
  * On disk, beneath the store's directory:
  *
  *   APP/USER/SESSION.jsonl       the log
+ *   APP/USER/.state.jsonl        the user's state, primary data too
+ *   APP/.state.jsonl             the app's state, too
  *   APP/USER/.queue/SESSION.jsonl  its queue, if it ever had one; primary data too
  *   APP/USER/.sheaf/…            derived: index, catalogue, temporary files
  *   APP/USER/.kept/SESSION.…     bytes moved out of a log, kept for a person
  *
  * (APP/USER is left out when both are empty.)
  *
- * Locks, always taken in this order: the mutex of a log or its leadership, the
- * OFD lock of its file, the mutex of the owner's catalogue, the OFD lock of the
+ * Locks, always taken in this order: the mutex of the user's state, the OFD lock
+ * of its file, the mutex of a log or its leadership, the OFD lock of its file, the mutex of the owner's catalogue, the OFD lock of the
  * catalogue file. The store's mutex is innermost and never held over I/O.
  */
 #ifndef STORE_JSONL_H
@@ -123,6 +126,7 @@ void jindex_remove(int side_dir, const char *name);
 /* ---- Owners and logs ------------------------------------------------------ */
 
 typedef struct jcatalogue jcatalogue;
+typedef struct jstate jstate;
 typedef struct jqueue jqueue;
 typedef struct jstore jstore;
 
@@ -175,6 +179,7 @@ typedef struct jowner {
 	_Atomic bool anchored; /* the directories above are known to be on the disk */
 	unsigned refs;         /* under the store's mutex */
 	jcatalogue *catalogue;
+	jstate *state; /* the user's; of an app's directory: the app's */
 } jowner;
 
 typedef struct jwaiter {
@@ -269,6 +274,9 @@ int jowner_get(jstore *js, const sheaf_store_key *key, bool create, jowner **out
 int jowner_open(jstore *js, sheaf_str app, sheaf_str user, bool create, jowner **out,
                 sheaf_error *err);
 void jowner_put(jowner *o);
+/* The directory of an app, for what is kept of the app itself. Not cached: jowner_app_put(). */
+int jowner_app(jstore *js, sheaf_str app, bool create, jowner **out, sheaf_error *err);
+void jowner_app_put(jowner *o);
 int jowner_side(jowner *o);      /* the .sheaf directory, made if need be; -1 if it cannot be had */
 int jowner_side_anew(jowner *o); /* the same, after somebody removed it */
 /* Syncs the directories above, once: one may have been made by a process that died before it could
@@ -395,6 +403,33 @@ int jcatalogue_readers(jowner *o, const char *session,
 /* jsonl_wait.c */
 int jsonl_wait(void *backend, const sheaf_store_key *key, uint64_t revision, int64_t deadline_us,
                sheaf_error *err);
+
+/* jsonl_state.c, jsonl_state_file.c: see jsonl_state.h */
+void jstate_free(jstate *s);
+/* Around an append with user state: takes the state's lock, before the session's; gives it up. */
+int jstate_begin(jowner *o, int64_t deadline_us, sheaf_error *err);
+void jstate_end(jowner *o);
+/* Writes the line that goes before the append's records; `id` is that of the last of them. */
+int jstate_line(jowner *o, const char *session, const sheaf_append_request *q, sheaf_str id,
+                bool durable, sheaf_error *err);
+/* What became of the append: the line counts, or goes, or somebody must look. */
+void jstate_done(jowner *o, const char *session, int rc, int32_t outcome);
+bool jstate_durable(const jowner *o);
+int jstate_make_durable(jowner *o, sheaf_error *err);
+/* Before records of a session go: what they set stays. With `held` jstate_end() must follow. */
+int jstate_hold(jowner *o, const char *session, int64_t deadline_us, bool *held, sheaf_error *err);
+int jsonl_state_read(void *backend, sheaf_str scope, int app, sheaf_state_fn fn, void *ctx,
+                     sheaf_error *err);
+int jsonl_state_apply(void *backend, sheaf_str app, const sheaf_state_item *items, size_t count,
+                      int64_t deadline_us, sheaf_error *err);
+typedef struct jstate_report {
+	int32_t what; /* a SHEAF_PROBLEM_, or 0 */
+	uint64_t bad_at;
+	uint64_t size;
+} jstate_report;
+/* Reads the file from its beginning; with `mend` a damaged one is written anew. */
+int jstate_examine(jowner *o, bool app, bool mend, int64_t deadline_us, jstate_report *out,
+                   sheaf_error *err);
 
 /* jsonl_check.c */
 int jsonl_check(void *backend, const sheaf_store_key *key, sheaf_problem_fn fn, void *ctx,

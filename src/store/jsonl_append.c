@@ -262,6 +262,10 @@ static void stamp(group *g, jwaiter *w)
 		return;
 	}
 	w->rc = q->stamp(q->ctx, g->head, next, &rows, &count, w->err);
+	/* He who brought it holds the state's lock. If the rows do not follow he takes it back. */
+	if (w->rc == 0 && q->user_state_count)
+		w->rc = jstate_line(log->owner, log->session, q, rows[count - 1].id,
+		                    q->durability >= SHEAF_DURABILITY_DISK, w->err);
 	if (w->rc == 0)
 		w->rc = add_rows(g, rows, count, w->err);
 	if (w->rc)
@@ -507,6 +511,42 @@ static void lead(jlog *log, jwaiter *self)
 	pass_on(log);
 }
 
+/* Waits until the request was written, by this thread or another. */
+static int append_queued(jlog *log, jwaiter *self)
+{
+	pthread_cond_init(&self->wake, NULL);
+	pthread_mutex_lock(&log->mutex);
+	enqueue(log, self);
+	while (!self->done) {
+		if (!log->leader) {
+			lead(log, self);
+		} else {
+			pthread_cond_wait(&self->wake, &log->mutex);
+		}
+	}
+	pthread_mutex_unlock(&log->mutex);
+	pthread_cond_destroy(&self->wake);
+	return self->rc;
+}
+
+/* The same with user state, whose lock comes first. */
+static int append_with_state(jlog *log, jwaiter *self)
+{
+	const sheaf_append_request *q = self->request;
+	jowner *o = log->owner;
+	int rc = jstate_begin(o, q->deadline_us, self->err);
+	if (rc)
+		return rc;
+	rc = append_queued(log, self);
+	jstate_done(o, log->session, rc, rc ? self->err->outcome : 0);
+	if (rc == 0 && q->durability >= SHEAF_DURABILITY_DISK)
+		rc = jstate_make_durable(o, self->err);
+	if (rc == 0 && !jstate_durable(o) && self->reply->durability > SHEAF_DURABILITY_PROCESS)
+		self->reply->durability = SHEAF_DURABILITY_PROCESS;
+	jstate_end(o);
+	return rc;
+}
+
 static int append_existing(jstore *js, const sheaf_store_key *key,
                            const sheaf_append_request *request, sheaf_append_reply *reply,
                            sheaf_error *err)
@@ -517,19 +557,8 @@ static int append_existing(jstore *js, const sheaf_store_key *key,
 
 	if (rc)
 		return rc;
-	pthread_cond_init(&self.wake, NULL);
-	pthread_mutex_lock(&log->mutex);
-	enqueue(log, &self);
-	while (!self.done) {
-		if (!log->leader) {
-			lead(log, &self);
-		} else {
-			pthread_cond_wait(&self.wake, &log->mutex);
-		}
-	}
-	pthread_mutex_unlock(&log->mutex);
-	pthread_cond_destroy(&self.wake);
-	return self.rc;
+	return request->user_state_count ? append_with_state(log, &self)
+	                                 : append_queued(log, &self);
 }
 
 int jsonl_append(void *backend, const sheaf_store_key *key, const sheaf_append_request *request,

@@ -205,6 +205,44 @@ static int check_kept(const checking *k, const char *only, sheaf_error *err)
 	return rc == -1 ? err_sys(err, SHEAF_STORAGE, errno, "cannot read a directory") : rc;
 }
 
+static int64_t check_deadline(void)
+{
+	return clock_monotonic_us() + INT64_C(10) * 1000000;
+}
+
+/* ---- State -------------------------------------------------------------------------------- */
+
+/* The state that lies in a directory: of a user, or of an app. */
+static int check_state(const checking *k, bool app, bool mend, int64_t deadline_us,
+                       sheaf_error *err)
+{
+	jstate_report found;
+	int rc = jstate_examine(k->o, app, mend, deadline_us, &found, err);
+	if (rc)
+		return rc;
+	if (!found.what || (mend && found.what != SHEAF_PROBLEM_DAMAGE))
+		return 0;
+	checking own = *k;
+	own.session = "";
+	return report(&own, found.what, 0, found.bad_at, found.size - found.bad_at,
+	              found.what == SHEAF_PROBLEM_TORN      ? "torn bytes at the end of the state"
+	              : found.what == SHEAF_PROBLEM_FOREIGN ? "state of a newer version"
+	              : app                                 ? "the app's state is damaged"
+	                                                    : "the user's state is damaged");
+}
+
+static int check_app_state(const checking *k, jstore *js, const char *app, bool mend,
+                           int64_t deadline_us, sheaf_error *err)
+{
+	checking own = *k;
+	int rc = jowner_app(js, sheaf_str_of(app), false, &own.o, err);
+	if (rc)
+		return rc == SHEAF_NOT_FOUND ? 0 : rc;
+	rc = check_state(&own, true, mend, deadline_us, err);
+	jowner_app_put(own.o);
+	return rc;
+}
+
 /* ---- Everything ------------------------------------------------------------------------------ */
 
 typedef struct walk {
@@ -239,7 +277,9 @@ static int check_owner(jstore *js, sheaf_str app, sheaf_str user, walk *w)
 	rc = io_each_name(o->dir, check_name, w);
 	if (rc == -1)
 		return err_sys(w->err, SHEAF_STORAGE, errno, "cannot read a directory");
-	return rc ? rc : check_kept(&w->k, NULL, w->err);
+	if (rc == 0)
+		rc = check_kept(&w->k, NULL, w->err);
+	return rc ? rc : check_state(&w->k, false, false, check_deadline(), w->err);
 }
 
 static int check_one(jstore *js, const sheaf_store_key *key, walk *w)
@@ -278,6 +318,9 @@ static int each_owner(void *ctx, const char *name, unsigned char type)
 	_cleanup_(io_closep) int dir = io_open(ow->js->root, name, O_RDONLY | O_DIRECTORY, 0);
 	if (dir < 0)
 		return 0;
+	int rc = check_app_state(&ow->w->k, ow->js, name, false, check_deadline(), ow->w->err);
+	if (rc)
+		return rc;
 	owner_walk users = {ow->js, ow->w, name, 1};
 	return io_each_name(dir, each_owner, &users);
 }
@@ -376,16 +419,10 @@ static int repair_queue(jlog *log, const checking *k, int64_t deadline_us, sheaf
 	return rc ? rc : found.what == SHEAF_PROBLEM_DAMAGE ? report_queue(k, &found) : 0;
 }
 
-int jsonl_repair(void *backend, const sheaf_store_key *key, sheaf_problem_fn fn, void *ctx,
-                 sheaf_check_totals *totals, int64_t deadline_us, sheaf_error *err)
+static int repair_session(jlog *log, checking *k, int64_t deadline_us, sheaf_error *err)
 {
-	_cleanup_(jlog_putp) jlog *log = NULL;
-	checking k = {.fn = fn, .ctx = ctx, .totals = totals};
-	int rc = jlog_get(backend, key, &log, err);
-
-	*totals = (sheaf_check_totals){0};
-	if (rc == 0)
-		rc = jlog_lead(log, deadline_us, err);
+	sheaf_check_totals *totals = k->totals;
+	int rc = jlog_lead(log, deadline_us, err);
 	if (rc)
 		return rc;
 	/* Read it anew and without the sidecar: that is how damage in old records is found. */
@@ -394,12 +431,10 @@ int jsonl_repair(void *backend, const sheaf_store_key *key, sheaf_problem_fn fn,
 	rc = jlog_lock_damaged(log, deadline_us, err);
 	if (rc == SHEAF_DAMAGED)
 		rc = err_set(err, SHEAF_FORMAT, "the header cannot be read");
-	k.o = log->owner;
-	k.session = log->session;
 	if (rc == 0)
-		rc = repair_queue(log, &k, deadline_us, err);
+		rc = repair_queue(log, k, deadline_us, err);
 	if (rc == 0 && log->damaged)
-		rc = repair_locked(log, &k, err);
+		rc = repair_locked(log, k, err);
 	if (log->file) {
 		totals->sessions = 1;
 		totals->records = jlog_count(log);
@@ -408,5 +443,35 @@ int jsonl_repair(void *backend, const sheaf_store_key *key, sheaf_problem_fn fn,
 	jlog_unload(log);
 	log->hands_off = false;
 	jlog_unlead(log);
+	return rc;
+}
+
+/* The state of its user and app too: no other key leads there. */
+int jsonl_repair(void *backend, const sheaf_store_key *key, sheaf_problem_fn fn, void *ctx,
+                 sheaf_check_totals *totals, int64_t deadline_us, sheaf_error *err)
+{
+	_cleanup_(jlog_putp) jlog *log = NULL;
+	checking k = {.fn = fn, .ctx = ctx, .totals = totals};
+	bool held = false;
+	int rc = jlog_get(backend, key, &log, err);
+
+	*totals = (sheaf_check_totals){0};
+	if (rc)
+		return rc;
+	k.o = log->owner;
+	k.session = log->session;
+	if (!k.o->store->single) {
+		rc = check_state(&k, false, true, deadline_us, err);
+		if (rc == 0)
+			rc = check_app_state(&k, k.o->store, k.o->app, true, deadline_us, err);
+	}
+	/* A record that is lost takes nothing with it that it has set. */
+	if (rc == 0)
+		rc = jstate_hold(k.o, log->session, deadline_us, &held, err);
+	if (rc)
+		return rc;
+	rc = repair_session(log, &k, deadline_us, err);
+	if (held)
+		jstate_end(k.o);
 	return rc;
 }

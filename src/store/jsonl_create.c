@@ -173,6 +173,9 @@ static int create_file(jowner *o, const sheaf_store_key *key, const sheaf_append
 		rc = write_rows(fd, rows, count, err);
 		if (rc == 0 && io_fsync(fd))
 			rc = err_sys(err, SHEAF_STORAGE, errno, "cannot sync the new log");
+		if (rc == 0 && request->user_state_count)
+			rc = jstate_line(o, key->session.ptr, request, rows[count - 1].id, true,
+			                 err);
 		if (rc == 0)
 			rc = link_new(o, fd, tmp, file, key->session.ptr, head, err);
 		if (rc == 0)
@@ -240,8 +243,18 @@ int jsonl_create(jstore *js, const sheaf_store_key *key, const sheaf_append_requ
 	rc = jqueue_remove(o, key->session.ptr, true, request->deadline_us, err);
 	if (rc)
 		return rc;
-	return request->source.ptr ? create_fork(o, key, request, reply, err)
-	                           : create_file(o, key, request, NULL, reply, err);
+	bool state = request->user_state_count != 0;
+	if (state)
+		rc = jstate_begin(o, request->deadline_us, err);
+	if (rc)
+		return rc;
+	rc = request->source.ptr ? create_fork(o, key, request, reply, err)
+	                         : create_file(o, key, request, NULL, reply, err);
+	if (state) {
+		jstate_done(o, key->session.ptr, rc, rc ? err->outcome : 0);
+		jstate_end(o);
+	}
+	return rc;
 }
 
 /* ---- Replaced -------------------------------------------------------------------- */
@@ -373,8 +386,10 @@ static bool is_trace(const traces *t, const char *name)
 
 	if (!t->kept && all > TMP_LENGTH && strncmp(name, "tmp-", 4) == 0 &&
 	    name[TMP_LENGTH] == '.')
-		/* Of a writer that died; or of the catalogue's, who can do without. */
-		return name[TMP_LENGTH + 1] == 0 || strcmp(name + TMP_LENGTH + 1, t->session) == 0;
+		/* Of a writer that died; or of the catalogue's, who can do without; or of the
+		 * state's, whose lock we have. */
+		return name[TMP_LENGTH + 1] == 0 || strcmp(name + TMP_LENGTH + 1, ".state") == 0 ||
+		       strcmp(name + TMP_LENGTH + 1, t->session) == 0;
 	if (strncmp(name, t->session, length) != 0 || name[length] != '.')
 		return false;
 	const char *end = name + length + 1;
@@ -567,17 +582,10 @@ static int remove_unreadable(jlog *log, const sheaf_remove_request *request,
 	return rc;
 }
 
-int jsonl_remove(void *backend, const sheaf_store_key *key, const sheaf_remove_request *request,
-                 sheaf_remove_reply *reply, sheaf_error *err)
+static int remove_session(jlog *log, const sheaf_remove_request *request, sheaf_remove_reply *reply,
+                          sheaf_error *err)
 {
-	_cleanup_(jlog_putp) jlog *log = NULL;
-	int rc = jlog_get(backend, key, &log, err);
-
-	*reply = (sheaf_remove_reply){0, 0};
-	if (rc == SHEAF_NOT_FOUND)
-		return 0;
-	if (rc == 0)
-		rc = jlog_lead(log, request->deadline_us, err);
+	int rc = jlog_lead(log, request->deadline_us, err);
 	if (rc)
 		return rc;
 	rc = jlog_lock_damaged(log, request->deadline_us, err);
@@ -595,5 +603,25 @@ int jsonl_remove(void *backend, const sheaf_store_key *key, const sheaf_remove_r
 		             ? 0
 		             : remove_again(log, request->deadline_us, err);
 	jlog_unlead(log);
+	return rc;
+}
+
+int jsonl_remove(void *backend, const sheaf_store_key *key, const sheaf_remove_request *request,
+                 sheaf_remove_reply *reply, sheaf_error *err)
+{
+	_cleanup_(jlog_putp) jlog *log = NULL;
+	bool held = false;
+	int rc = jlog_get(backend, key, &log, err);
+
+	*reply = (sheaf_remove_reply){0, 0};
+	if (rc == SHEAF_NOT_FOUND)
+		return 0;
+	if (rc == 0)
+		rc = jstate_hold(log->owner, log->session, request->deadline_us, &held, err);
+	if (rc)
+		return rc;
+	rc = remove_session(log, request, reply, err);
+	if (held)
+		jstate_end(log->owner);
 	return rc;
 }

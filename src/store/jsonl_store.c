@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "store/jsonl.h"
+#include "store/jsonl_state.h"
 
 /* ---- Owners ----------------------------------------------------------------------- */
 
@@ -23,6 +24,7 @@ static void jowner_free(jowner *o)
 	while (o->old_side_count)
 		io_close(o->old_sides[--o->old_side_count]);
 	jcatalogue_free(o->catalogue);
+	jstate_free(o->state);
 	mem_free(o);
 }
 
@@ -111,7 +113,8 @@ static jowner *jowner_new(jstore *js, sheaf_str app, sheaf_str user)
 	bool bare = strcmp(o->key, "%/%") == 0;
 	snprintf(o->path, sizeof(o->path), "%s", bare ? "." : o->key);
 	o->catalogue = jcatalogue_new();
-	if (!o->catalogue) {
+	o->state = jstate_new(o, false);
+	if (!o->catalogue || !o->state) {
 		jowner_free(o);
 		return NULL;
 	}
@@ -158,6 +161,28 @@ int jowner_open(jstore *js, sheaf_str app, sheaf_str user, bool create, jowner *
 		jowner_free(o);
 	*out = known;
 	return rc;
+}
+
+int jowner_app(jstore *js, sheaf_str app, bool create, jowner **out, sheaf_error *err)
+{
+	jowner *o = jowner_new(js, app, SHEAF_STR("%"));
+	if (!o)
+		return err_nomem(err);
+	o->state->app = true;
+	snprintf(o->path, sizeof(o->path), "%s", o->app);
+	int rc = create ? make_dir(js->root, o->app, err) : 0;
+	if (rc == 0)
+		rc = open_owner_dir(js, o, false, err);
+	if (rc)
+		jowner_free(o);
+	else
+		*out = o;
+	return rc;
+}
+
+void jowner_app_put(jowner *o)
+{
+	jowner_free(o);
 }
 
 int jowner_get(jstore *js, const sheaf_store_key *key, bool create, jowner **out, sheaf_error *err)
@@ -780,6 +805,8 @@ const sheaf_store_ops store_jsonl_ops = {
 	.replace = jsonl_replace,
 	.check = jsonl_check,
 	.repair = jsonl_repair,
+	.state_read = jsonl_state_read,
+	.state_apply = jsonl_state_apply,
 	.wait = jsonl_wait,
 	.queue_put = jsonl_queue_put,
 	.queue_claim = jsonl_queue_claim,

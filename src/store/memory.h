@@ -75,13 +75,16 @@ int memory_queue_list(void *backend, const sheaf_store_key *key, sheaf_queue_fn 
 
 /* memory_state.c */
 typedef struct mstate mstate;
-/* What a scope is after these items, each key once; NULL if there are none. Changes nothing that
- * can be seen. SHEAF_LIMIT, SHEAF_NOMEM. */
+/* What a scope is to become. */
+typedef struct mstate_change {
+	mstate *scope; /* NULL: nothing changes */
+	struct state_image *next;
+} mstate_change;
+/* Works out what a scope is after these items, and changes nothing. SHEAF_LIMIT, SHEAF_NOMEM. */
 int mstate_prepare(mstore *m, sheaf_str scope, bool app, const sheaf_state_item *items,
-                   size_t count, mstate **next, sheaf_error *err);
-void mstate_commit(mstore *m, mstate **next); /* takes it over */
-void mstate_unref(mstate *s);
-void mstate_unrefp(mstate **s);
+                   size_t count, mstate_change *change, sheaf_error *err);
+void mstate_commit(mstate_change *change);
+void mstate_drop(mstate_change *change); /* for _cleanup_ */
 void mstate_free_all(mstore *m);
 int memory_state_read(void *backend, sheaf_str scope, int app, sheaf_state_fn fn, void *ctx,
                       sheaf_error *err);

@@ -619,7 +619,7 @@ static int append(mstore *m, const sheaf_store_key *key, const sheaf_append_requ
 	                    &count, err);
 	if (rc != 0)
 		return rc;
-	_cleanup_(mstate_unrefp) mstate *user = NULL;
+	_cleanup_(mstate_drop) mstate_change user = {NULL, NULL};
 	rc = mstate_prepare(m, key->owner, false, request->user_state, request->user_state_count,
 	                    &user, err);
 	if (rc != 0)
@@ -628,7 +628,7 @@ static int append(mstore *m, const sheaf_store_key *key, const sheaf_append_requ
 	rc = l == NULL ? create(m, key, rows, count, &next, err) : mlog_add(l, rows, count, err);
 	if (rc != 0)
 		return rc;
-	mstate_commit(m, &user);
+	mstate_commit(&user);
 	if (l == NULL)
 		return 0;
 	mhead *before = l->now;
