@@ -8,6 +8,7 @@
 #include "core/read.h"
 #include "core/session.h"
 #include "core/state.h"
+#include "sheaf/state.h"
 
 /* ---- What a store must be told ------------------------------------------ */
 

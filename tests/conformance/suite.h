@@ -134,6 +134,7 @@ typedef struct put {
 	const char *agent;
 	const char *invocation_id;
 	const char *extra;
+	const char *state_delta;
 	int expect;
 	const char *leaf;
 	uint64_t revision;
@@ -208,6 +209,12 @@ const char *t_items(suite *t, const sheaf_context *c);
 #define ITEMS(context, want) CSTR(t_items(t, (context)), (want))
 /* Whether a context has this note on an entry or call; NULL takes any. */
 bool t_noted(const sheaf_context *c, int what, const char *detail);
+
+/* The state in a line, "KEY=VALUE KEY=VALUE": all that a session sees; of a user, or (NULL) an app. */
+const char *t_state(suite *t, sheaf_session *s);
+const char *t_store_state(suite *t, const char *app, const char *user);
+#define STATE(s, want) CSTR(t_state(t, (s)), (want))
+#define SET(s, key, value) OK(sheaf_session_state_set((s), S(key), S(value), &t->err))
 
 /* Memory that lives as long as the case. */
 void *t_alloc(suite *t, size_t size);

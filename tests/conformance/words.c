@@ -67,6 +67,7 @@ sheaf_entry_options t_entry(const put *p)
 	o.agent = S(p->agent);
 	o.invocation_id = S(p->invocation_id);
 	o.extra = S(p->extra);
+	o.state_delta = S(p->state_delta);
 	return o;
 }
 
@@ -413,4 +414,36 @@ bool t_noted(const sheaf_context *c, int what, const char *detail)
 			return true;
 	}
 	return false;
+}
+
+/* ---- State -------------------------------------------------------------- */
+
+static const char *state_line(suite *t, sheaf_state *state)
+{
+	size_t room = 1;
+	for (size_t i = 0; i < state->count; i++)
+		room += state->items[i]->key.len + state->items[i]->value.len + 2;
+	char *line = t_alloc(t, room);
+	size_t n = 0;
+	for (size_t i = 0; i < state->count; i++) {
+		const sheaf_state_value *v = state->items[i];
+		n += (size_t)snprintf(line + n, room - n, "%s%.*s=%.*s", i ? " " : "",
+		                      (int)v->key.len, v->key.ptr, (int)v->value.len, v->value.ptr);
+	}
+	sheaf_state_free(state);
+	return line;
+}
+
+const char *t_state(suite *t, sheaf_session *s)
+{
+	sheaf_state *state = NULL;
+	OK(sheaf_session_state_all(&state, s, &t->err));
+	return state_line(t, state);
+}
+
+const char *t_store_state(suite *t, const char *app, const char *user)
+{
+	sheaf_state *state = NULL;
+	OK(sheaf_store_state(&state, t->store, S(app), S(user), &t->err));
+	return state_line(t, state);
 }
