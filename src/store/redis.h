@@ -35,7 +35,8 @@ enum {
 	ANSWER_SOURCE_GONE = 6,
 	ANSWER_LIMIT = 7,
 	ANSWER_CONFLICT = 8,
-	ANSWER_BUSY = 9
+	ANSWER_BUSY = 9,
+	ANSWER_EXPIRED = 10
 };
 
 extern const unsigned char redis_library_text[];
@@ -61,8 +62,16 @@ typedef struct rnode {
 	size_t open; /* idle ones and those in use */
 } rnode;
 
+/* A connection that is subscribed to the channel of a session. */
+typedef struct rlistener {
+	rconn *conn;
+	buf channel;
+	int64_t used_us;
+	struct rlistener *next;
+} rlistener;
+
 typedef struct rstore {
-	pthread_mutex_t mutex; /* guards nodes, slots and pools */
+	pthread_mutex_t mutex; /* guards nodes, slots, pools and listeners */
 	pthread_cond_t given;  /* a connection came back */
 	char *user;            /* NULL: the default user */
 	char *password;        /* NULL: none */
@@ -80,7 +89,8 @@ typedef struct rstore {
 	size_t seed_count; /* the first nodes are those of the URL */
 	uint16_t primary;  /* without a cluster: the seed that is used */
 	uint16_t slots[REDIS_SLOTS];
-	int64_t mapped_us; /* when the slots were last asked for */
+	int64_t mapped_us;    /* when the slots were last asked for */
+	rlistener *listeners; /* that nobody uses at the moment */
 } rstore;
 
 /* "redis://user:pass@host:port,host:port/db" into the store. */
@@ -104,6 +114,7 @@ uint16_t redis_node(rstore *s, const char *host, int port);
 /* Asks the nodes which slots they have. */
 int redis_map_slots(rstore *s, int64_t deadline_us, sheaf_error *err);
 uint16_t redis_slot(const char *tag, size_t len);
+uint16_t redis_node_of(rstore *s, uint16_t slot);
 
 /* ---- Commands -------------------------------------------------------------------- */
 
@@ -129,8 +140,8 @@ void rcmd_rest(rcmd *c, const rcmd *more); /* all arguments of another */
  * NULL. */
 void rcmd_session(rcmd *c, const rstore *s, const char *function, const sheaf_store_key *key,
                   const char *stage);
-/* FCALL on what belongs to an app. */
-void rcmd_app(rcmd *c, const rstore *s, const char *function, sheaf_str app);
+/* FCALL on one key of an owner or an app. */
+void rcmd_scope(rcmd *c, const rstore *s, const char *function, sheaf_str scope, const char *kind);
 /* A key of the owner's, into `out`. */
 void redis_key(buf *out, const rstore *s, sheaf_str owner, const char *kind, sheaf_str session);
 
@@ -177,12 +188,15 @@ typedef struct rhead {
 	char digest[REDIS_DIGEST + 1];
 	char order[REDIS_ORDER + 1]; /* sorts as lists do: newest first */
 	buf links;
+	buf state; /* the session's */
 	sheaf_session_info info;
 } rhead;
 
 void redis_head_freep(sheaf_head **head); /* for _cleanup_ */
 void rhead_free(rhead *h);                /* for _cleanup_ too */
-int rhead_make(rhead *h, const sheaf_head *head, sheaf_error *err);
+int rhead_make(rhead *h, const sheaf_head *head, bool state, sheaf_error *err);
+/* A head and its state from an answer. SHEAF_DAMAGED: another version wrote it. */
+int redis_head_decode(sheaf_head *head, sheaf_str bytes, sheaf_str state, sheaf_error *err);
 void redis_digest(char out[REDIS_DIGEST + 1], sheaf_str bytes);
 void redis_order(char out[REDIS_ORDER + 1], int64_t modified_us);
 /* How long a session is kept: 0 for ever. */
@@ -201,6 +215,7 @@ typedef struct rstate {
 	redisReply *reply;
 	sheaf_str head;
 	sheaf_str digest;
+	sheaf_str state; /* the session's */
 	int64_t stored_us;
 	int64_t now_us;
 	bool hidden;
@@ -238,6 +253,22 @@ int redis_replace(void *backend, const sheaf_store_key *key, uint64_t revision, 
                   void *ctx, int64_t deadline_us, sheaf_error *err);
 int redis_check(void *backend, const sheaf_store_key *key, sheaf_problem_fn fn, void *ctx,
                 sheaf_check_totals *totals, sheaf_error *err);
+int redis_state_read(void *backend, sheaf_str scope, int app, sheaf_state_fn fn, void *ctx,
+                     sheaf_error *err);
+int redis_state_apply(void *backend, sheaf_str app, const sheaf_state_item *items, size_t count,
+                      int64_t deadline_us, sheaf_error *err);
+int redis_queue_put(void *backend, const sheaf_store_key *key, const sheaf_queue_row *row,
+                    int64_t deadline_us, int32_t *existed, sheaf_error *err);
+int redis_queue_claim(void *backend, const sheaf_store_key *key, const sheaf_claim *claim,
+                      sheaf_queue_fn fn, void *ctx, sheaf_error *err);
+int redis_queue_ack(void *backend, const sheaf_store_key *key, sheaf_str token, int64_t deadline_us,
+                    size_t *count, sheaf_error *err);
+int redis_queue_cancel(void *backend, const sheaf_store_key *key, sheaf_str id, int64_t deadline_us,
+                       int32_t *existed, sheaf_error *err);
+int redis_queue_list(void *backend, const sheaf_store_key *key, sheaf_queue_fn fn, void *ctx,
+                     sheaf_error *err);
+int redis_wait(void *backend, const sheaf_store_key *key, uint64_t revision, int64_t deadline_us,
+               sheaf_error *err);
 
 /* Staged rows: a log that waits to be put in its place. */
 typedef struct rstage {
@@ -258,8 +289,18 @@ int rstage_add(rstage *st, const sheaf_row *row, sheaf_error *err);
 int rstage_flush(rstage *st, sheaf_error *err);
 void rstage_end(rstage *st); /* for _cleanup_ too */
 
-/* Gives listed sessions of an answer, from element `at` on. */
-int redis_give(const redisReply *reply, size_t at, sheaf_str app, sheaf_str user, bool sort,
-               sheaf_info_fn fn, void *ctx, sheaf_error *err);
+/* How to give the sessions of an answer. */
+typedef struct rgive {
+	sheaf_str app;
+	sheaf_str user;
+	size_t at;             /* the element of the time; sessions follow */
+	bool sort;             /* into the order of lists */
+	int64_t expired_by_us; /* not 0: only those */
+	sheaf_info_fn fn;
+	void *ctx;
+} rgive;
+
+int redis_give(const redisReply *reply, const rgive *how, sheaf_error *err);
+void redis_listeners_free(rstore *s);
 
 #endif

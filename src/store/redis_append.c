@@ -158,6 +158,9 @@ static void build(appending *a, rcmd *c)
 	rcmd_u64(c, count);
 	rcmd_u64(c, a->probing ? 0 : q->user_state_count);
 	rcmd_text(c, a->staged ? "1" : "");
+	rcmd_i64(c, info->grace_us);
+	rcmd_text(c, q->revive ? "1" : "0");
+	rcmd_arg(c, buf_view(&a->sent.state));
 	for (size_t i = 0; i < q->id_count; i++)
 		rcmd_arg(c, q->ids[i]);
 	for (size_t i = 0; i < count; i++)
@@ -182,7 +185,7 @@ static int take_head(appending *a, const redisReply *reply, sheaf_error *err)
 	if (a->head == NULL && (a->head = sheaf_head_new()) == NULL)
 		return err_nomem(err);
 	str_copy_cut(a->digest, sizeof(a->digest), reply_str(reply, 2));
-	int rc = sheaf_head_decode(a->head, bytes.ptr, bytes.len, err);
+	int rc = redis_head_decode(a->head, bytes, reply_str(reply, 3), err);
 	if (rc == SHEAF_DAMAGED) /* of another version: the records say it too */
 		rc = redis_fold(a->s, a->key, UINT64_MAX, a->head, err);
 	return rc;
@@ -213,6 +216,8 @@ static int answer(appending *a, const redisReply *reply, sheaf_append_reply *out
 		return redis_not_found(err);
 	case ANSWER_GONE:
 		return err_set(err, SHEAF_GONE, "the session was deleted");
+	case ANSWER_EXPIRED:
+		return err_set(err, SHEAF_EXPIRED, "the session has expired");
 	case ANSWER_EXISTS:
 		return err_set(err, SHEAF_EXISTS, "the session exists already");
 	case ANSWER_SOURCE_GONE:
@@ -243,7 +248,8 @@ static int stamp(appending *a, sheaf_error *err)
 	}
 	if (a->request->create && (a->count == 0 || a->rows[0].kind != SHEAF_KIND_SESSION))
 		return err_set(err, SHEAF_INVALID, "a log begins with its header");
-	rc = rhead_make(&a->sent, a->next, err);
+	bool state = a->head == NULL || sheaf_head_state_changed(a->head, a->next);
+	rc = rhead_make(&a->sent, a->next, state, err);
 	return rc == 0 ? stage_rows(a, err) : rc;
 }
 
@@ -279,7 +285,7 @@ static int begin(appending *a, sheaf_error *err)
 	_cleanup_(rhead_free) rhead seen = {.bytes = BUF_INIT(0)};
 	int rc = sheaf_head_copy(a->head, a->request->known, err);
 	if (rc == 0)
-		rc = rhead_make(&seen, a->head, err);
+		rc = rhead_make(&seen, a->head, false, err);
 	memcpy(a->digest, seen.digest, sizeof(a->digest));
 	return rc;
 }

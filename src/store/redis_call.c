@@ -71,7 +71,7 @@ int redis_map_slots(rstore *s, int64_t deadline_us, sheaf_error *err)
 	return rc;
 }
 
-static uint16_t node_of(rstore *s, uint16_t slot)
+uint16_t redis_node_of(rstore *s, uint16_t slot)
 {
 	(void)pthread_mutex_lock(&s->mutex);
 	uint16_t node = s->cluster ? s->slots[slot] : s->primary;
@@ -92,7 +92,7 @@ static uint16_t look_around(rstore *s, uint16_t failed, uint16_t slot, int64_t d
 			s->primary = (uint16_t)((failed + 1u) % s->seed_count);
 		(void)pthread_mutex_unlock(&s->mutex);
 	}
-	return node_of(s, slot);
+	return redis_node_of(s, slot);
 }
 
 /* ---- Errors of the server -------------------------------------------------------------- */
@@ -316,7 +316,7 @@ int redis_call(rstore *s, rcmd *cmd, rcall *how, redisReply **out, sheaf_error *
 	             .cmd = cmd,
 	             .how = how,
 	             .deadline_us = redis_deadline(s, how->deadline_us),
-	             .node = node_of(s, cmd->slot)};
+	             .node = redis_node_of(s, cmd->slot)};
 	int rc = 0;
 	for (;;) {
 		if (a.node == REDIS_NO_NODE)

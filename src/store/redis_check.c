@@ -29,9 +29,11 @@ static int check_row(void *ctx, const sheaf_row *row)
 {
 	checking *k = ctx;
 	k->totals->bytes += row->bytes.len + 1;
-	if (row->kind == SHEAF_KIND_SESSION && !row->damaged && k->next == 0) {
-		k->next = row->seq + 1;
-		return 0;
+	if (k->next == 0) {
+		k->next = row->seq + 1; /* the header */
+		return row->damaged ? report(k, SHEAF_PROBLEM_DAMAGE, 0, row->bytes.len,
+		                             "the header cannot be read")
+		                    : 0;
 	}
 	int rc = 0;
 	if (row->damaged)
@@ -65,34 +67,46 @@ static int check_links(const checking *k, const sheaf_head *head)
 	return 0;
 }
 
-static int check_head(checking *k, sheaf_error *err)
+/* What the head says of the log. */
+static int check_head(const checking *k, const rstate *at, sheaf_error *err)
 {
 	_cleanup_(redis_head_freep) sheaf_head *head = sheaf_head_new();
 	if (head == NULL)
 		return err_nomem(err);
-	sheaf_head_state state = {0};
-	int rc = redis_head(k->s, k->key, 0, head, &state, err);
+	int rc = redis_head_decode(head, at->head, at->state, err);
 	if (rc == SHEAF_DAMAGED)
 		return report(k, SHEAF_PROBLEM_DAMAGE, 0, 0, "the head cannot be read");
-	if (rc != 0)
+	return rc == 0 && !at->hidden ? check_links(k, head) : rc;
+}
+
+/* Fewer records than the head says, and nobody has cut the log meanwhile. */
+static int check_length(const checking *k, const rstate *at, sheaf_error *err)
+{
+	if (k->next == 0 || k->next > at->revision)
+		return 0;
+	_cleanup_(rstate_free) rstate now = {0};
+	int rc = redis_state(k->s, k->key, false, 0, &now, err);
+	if (rc != 0 || !str_eq(now.digest, at->digest))
 		return rc;
-	uint64_t revision = sheaf_head_revision(head);
-	if (k->next != 0 && k->next != revision + 1)
-		rc = report(k, SHEAF_PROBLEM_DAMAGE, k->next, 0, "records are missing");
-	return rc == 0 && !sheaf_head_hidden(head) ? check_links(k, head) : rc;
+	return report(k, SHEAF_PROBLEM_DAMAGE, k->next, 0, "records are missing");
 }
 
 static int check_session(checking *k, sheaf_error *err)
 {
 	sheaf_scan all = {.size = sizeof(all), .limit = SIZE_MAX, .kinds = SHEAF_KINDS_ALL};
+	_cleanup_(rstate_free) rstate at = {0};
 	k->next = 0;
-	int rc = redis_header(k->s, k->key, check_row, k, err);
+	int rc = redis_state(k->s, k->key, false, 0, &at, err);
+	if (rc == 0)
+		rc = check_head(k, &at, err);
+	if (rc == 0)
+		rc = redis_header(k->s, k->key, check_row, k, err);
 	if (rc == SHEAF_DAMAGED)
 		rc = report(k, SHEAF_PROBLEM_DAMAGE, 0, 0, "the header cannot be read");
 	if (rc == 0)
 		rc = redis_scan(k->s, k->key, &all, check_row, k, err);
 	if (rc == 0)
-		rc = check_head(k, err);
+		rc = check_length(k, &at, err);
 	if (rc == 0)
 		k->totals->sessions++;
 	return rc;

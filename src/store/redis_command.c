@@ -143,14 +143,14 @@ void rcmd_session(rcmd *c, const rstore *s, const char *function, const sheaf_st
 		add_key(c, s, key->owner, staged[i], sheaf_str_of(stage));
 }
 
-void rcmd_app(rcmd *c, const rstore *s, const char *function, sheaf_str app)
+void rcmd_scope(rcmd *c, const rstore *s, const char *function, sheaf_str scope, const char *kind)
 {
 	rcmd_begin(c);
-	set_slot(c, s, app);
+	set_slot(c, s, scope);
 	rcmd_text(c, "FCALL");
 	rcmd_text(c, function);
 	rcmd_u64(c, 1);
-	add_key(c, s, app, "a", str_make("", 0));
+	add_key(c, s, scope, kind, str_make("", 0));
 }
 
 /* ---- Answers ------------------------------------------------------------------------ */

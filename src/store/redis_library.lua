@@ -12,7 +12,8 @@
 --   5 f  hash: sessions that read this one, base  11 u  hash of the owner: the user's state
 --   6 p  sorted set: queue, order of items
 -- Fields of h: h head, d its digest, r revision, b base, c created, n header, o order in lists,
--- s stored, x hidden, k links, l life, e when the keys vanish, y in the set of the expiring.
+-- s stored, x hidden, k links, t the session's state, w ttl (0: does not expire), g grace, l life,
+-- e when the keys vanish, y in the set of the expiring.
 --
 -- A server that is giving a slot away may have some keys and not others. The declared ones are
 -- checked by the server before a function begins; whatever else a function touches it touches
@@ -20,13 +21,14 @@
 --
 -- Answers are arrays that begin with a number; the module knows their meaning.
 
-local OK, KNOWN, MISS, NOT_FOUND, GONE, EXISTS, SOURCE_GONE, LIMIT, CONFLICT, BUSY =
-	0, 1, 2, 3, 4, 5, 6, 7, 8, 9
+local OK, KNOWN, MISS, NOT_FOUND, GONE, EXISTS, SOURCE_GONE, LIMIT, CONFLICT, BUSY, EXPIRED =
+	0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 
 local SESSION = { 'h:', 'r:', 'k:', 'i:', 'f:', 'p:', 'm:', 'c:' }
 local CHUNK = 500        -- arguments of one command; Lua's stack ends at 8000
 local VISITED = 20000    -- records a scan passes over in one call
 local STATE_BYTES = 1048576
+local QUEUE_ITEMS = 1000
 
 -- The server's own is there only while a function runs.
 local function call(...)
@@ -93,6 +95,17 @@ local function arm(tag, session)
 			call('PERSIST', tag .. kind .. session)
 		end
 	end
+end
+
+-- 0 alive, 1 in its grace, 2 over.
+local function expired(h, now)
+	local got = call('HMGET', h, 's', 'w', 'g')
+	local ttl = tonumber(got[2] or '0')
+	local ends = tonumber(got[1] or '0') + ttl
+	if ttl == 0 or ends > now then
+		return 0
+	end
+	return ends + tonumber(got[3]) > now and 1 or 2
 end
 
 local function wake(tag, session)
@@ -220,25 +233,31 @@ end
 
 -- 1 create, 2 repeated, 3 digest expected, or ? to write nothing, 4 source, 5 head, 6 its digest, 7 order, 8 revision,
 -- 9 first seq, 10 base, 11 created, 12 ttl (0: does not expire), 13 life, 14 links, 15 header,
--- 16 kinds and lengths, 17 session, 18 ids, 19 rows, 20 user state, 21 staged; then the ids, rows
--- as element and id, state as key, value, 1 or 0. Staged rows are in keys 12 to 14.
+-- 16 kinds and lengths, 17 session, 18 ids, 19 rows, 20 user state, 21 staged, 22 grace, 23 revive,
+-- 24 the session's state or '' if it is as before; then the ids, rows as element and id, state as
+-- key, value, 1 or 0. Staged rows are in keys 12 to 14.
 local function append(KEYS, ARGV)
 	local create, session = ARGV[1] == '1', ARGV[17]
 	local n_ids, n_rows, n_state = tonumber(ARGV[18]), tonumber(ARGV[19]), tonumber(ARGV[20])
-	local first, rows_at = tonumber(ARGV[9]), 22 + n_ids
-	local tag = tag_of(KEYS[1])
+	local first, rows_at = tonumber(ARGV[9]), 25 + n_ids
+	local tag, now = tag_of(KEYS[1]), now_us()
 	local at = fields(KEYS[1], 'd', 'x', 'o', 'e')
 
 	if at[1] and not at[2] and ARGV[2] == '1' and is_there(KEYS, ARGV, rows_at, n_rows, first) then
 		return { OK, 1 }
 	end
-	if at[2] and not create then
-		return { GONE }
+	if at[1] and not create then
+		local over = expired(KEYS[1], now)
+		if at[2] or over == 2 then
+			return { GONE }
+		elseif over == 1 and ARGV[23] ~= '1' then
+			return { EXPIRED }
+		end
 	end
 	if at[1] and not at[2] then
 		local known, any = { KNOWN }, false
 		for j = 1, n_ids do
-			known[j + 1] = call('HGET', KEYS[4], ARGV[21 + j]) or '0'
+			known[j + 1] = call('HGET', KEYS[4], ARGV[24 + j]) or '0'
 			any = any or known[j + 1] ~= '0'
 		end
 		if any then
@@ -262,7 +281,8 @@ local function append(KEYS, ARGV)
 	elseif not at[1] then
 		return { NOT_FOUND }
 	elseif at[1] ~= ARGV[3] then
-		return { MISS, call('HGET', KEYS[1], 'h'), at[1] }
+		local got = call('HMGET', KEYS[1], 'h', 't')
+		return { MISS, got[1], at[1], got[2] }
 	end
 	for j = 0, n_rows - 1 do
 		if not create and call('HEXISTS', KEYS[4], ARGV[rows_at + 2 * j + 1]) == 1 then
@@ -275,7 +295,6 @@ local function append(KEYS, ARGV)
 		return { LIMIT }
 	end
 
-	local stored = now_us()
 	if ARGV[21] ~= '' then
 		for j = 2, 4 do
 			call('RENAME', KEYS[10 + j], KEYS[j])
@@ -286,13 +305,16 @@ local function append(KEYS, ARGV)
 		call('APPEND', KEYS[3], ARGV[16])
 	end
 	call('HSET', KEYS[1], 'h', ARGV[5], 'd', ARGV[6], 'o', ARGV[7], 'r', ARGV[8], 's',
-	     number(stored), 'l', ARGV[13])
+	     number(now), 'w', ARGV[12], 'g', ARGV[22], 'l', ARGV[13])
+	if ARGV[24] ~= '' then
+		call('HSET', KEYS[1], 't', ARGV[24])
+	end
 	if create then
 		call('HSET', KEYS[1], 'b', ARGV[10], 'c', ARGV[11], 'n', ARGV[15], 'k', ARGV[14])
 		relink(tag, session, '', ARGV[14])
 	end
 	place(KEYS, session, at[3], ARGV[7])
-	note_expiry(KEYS, session, stored, tonumber(ARGV[12]))
+	note_expiry(KEYS, session, now, tonumber(ARGV[12]))
 	if total then
 		state_write(KEYS[11], ARGV, state_at, n_state, total)
 	end
@@ -325,12 +347,12 @@ end
 -- ---- Reading --------------------------------------------------------------------
 
 local function head(KEYS, ARGV)
-	local got = fields(KEYS[1], 'h', 'd', 's', 'x', 'b', 'c', 'r', 'n')
+	local got = fields(KEYS[1], 'h', 'd', 's', 'x', 'b', 'c', 'r', 't', 'n')
 	if not got[2] then
 		return { NOT_FOUND }
 	end
 	return { OK, got[1], got[2], got[3], number(now_us()), got[4] or '0', got[5], got[6],
-	         got[7], ARGV[1] == '1' and got[8] or '' }
+	         got[7], got[8] or '', ARGV[1] == '1' and got[9] or '' }
 end
 
 local function find(KEYS, ARGV)
@@ -428,13 +450,13 @@ local function add_listed(answer, session, got)
 end
 
 -- 1 after which member, or '', 2 how many at most, 3 hidden too, 4 bytes. Answers where to go on, or
--- '', then sessions.
+-- '', the time, then sessions.
 local function list(KEYS, ARGV)
 	local tag = tag_of(KEYS[9])
 	local most, bytes = tonumber(ARGV[2]), 0
 	local members = call('ZRANGEBYLEX', KEYS[9], ARGV[1] == '' and '-' or '(' .. ARGV[1], '+',
 	                     'LIMIT', 0, most)
-	local answer, vanished = { OK, '' }, {}
+	local answer, vanished = { OK, '', number(now_us()) }, {}
 	for j, member in ipairs(members) do
 		local order, session = string.sub(member, 1, 16), string.sub(member, 17)
 		local got = fields(tag .. 'h:' .. session, 'h', 's', 'x', 'o')
@@ -454,12 +476,12 @@ local function list(KEYS, ARGV)
 	return answer
 end
 
--- 1 expired by, 2 how many at most, 3 after how many. Answers how many were passed, or '0' at the
--- end, then sessions.
+-- 1 expired by, 2 how many at most, 3 after how many. Answers after how many to go on, or '', the
+-- time, then sessions.
 local function expiring(KEYS, ARGV)
 	local tag = tag_of(KEYS[10])
 	local members = call('ZRANGEBYSCORE', KEYS[10], '-inf', ARGV[1], 'LIMIT', ARGV[3], ARGV[2])
-	local answer, vanished = { OK, '' }, {}
+	local answer, vanished = { OK, '', number(now_us()) }, {}
 	for _, session in ipairs(members) do
 		local got = fields(tag .. 'h:' .. session, 'h', 's', 'x', 'y')
 		if not got[4] then
@@ -486,12 +508,15 @@ local function name_readers(answer, tag, living)
 	return answer
 end
 
--- 1 session, 2 reap. Answers OK, existed; or, where somebody reads it, MISS, existed, highest base
--- that is read, digest, hidden, revision, then the readers.
+-- 1 session, 2 reap, 3 only if it is over. Answers OK, existed; or, where somebody reads it, MISS,
+-- existed, highest base that is read, digest, hidden, revision, the time, then the readers.
 local function remove(KEYS, ARGV)
 	local tag, session = tag_of(KEYS[1]), ARGV[1]
 	local at = fields(KEYS[1], 'd', 'x', 'o', 'k', 'r')
 	if not at[1] then
+		return { OK, 0 }
+	end
+	if ARGV[3] == '1' and (at[2] or expired(KEYS[1], now_us()) ~= 2) then
 		return { OK, 0 }
 	end
 	local existed = (ARGV[2] == '1' or not at[2]) and 1 or 0
@@ -500,8 +525,8 @@ local function remove(KEYS, ARGV)
 	end
 	local living, highest = readers_of(tag, session)
 	if #living > 0 then
-		return name_readers({ MISS, existed, number(highest), at[1], at[2] or '0', at[5] }, tag,
-		                    living)
+		return name_readers({ MISS, existed, number(highest), at[1], at[2] or '0', at[5],
+		                      number(now_us()) }, tag, living)
 	end
 	touch_links(tag, at[4])
 	call('DEL', unpack(KEYS, 1, 8))
@@ -522,7 +547,7 @@ local function id_of(element)
 end
 
 -- Hides a session and drops what nobody reads: 1 session, 2 digest expected, 3 highest base that is
--- read, 4 head, 5 digest, 6 order, 7 revision.
+-- read, 4 head, 5 digest, 6 order, 7 revision, 8 the session's state.
 local function hide(KEYS, ARGV)
 	local tag, session = tag_of(KEYS[1]), ARGV[1]
 	local at = fields(KEYS[1], 'd', 'o', 'b', 'e')
@@ -545,7 +570,8 @@ local function hide(KEYS, ARGV)
 		call('SET', KEYS[3], call('GETRANGE', KEYS[3], 0, number(keep * 5 - 1)), 'KEEPTTL')
 	end
 	call('DEL', KEYS[6], KEYS[7], KEYS[8])
-	call('HSET', KEYS[1], 'x', '1', 'h', ARGV[4], 'd', ARGV[5], 'o', ARGV[6], 'r', ARGV[7])
+	call('HSET', KEYS[1], 'x', '1', 'h', ARGV[4], 'd', ARGV[5], 'o', ARGV[6], 'r', ARGV[7],
+	     't', ARGV[8], 'w', '0')
 	place(KEYS, session, at[2], ARGV[6])
 	note_expiry(KEYS, session, 0, 0)
 	arm(tag, session)
@@ -554,10 +580,11 @@ local function hide(KEYS, ARGV)
 end
 
 -- Puts staged rows (keys 12 to 14) in the place of a log: 1 session, 2 digest expected, 3 rows,
--- 4 head, 5 digest, 6 order, 7 revision, 8 base, 9 created, 10 links, 11 header, 12 ttl, 13 life.
+-- 4 head, 5 digest, 6 order, 7 revision, 8 base, 9 created, 10 links, 11 header, 12 ttl, 13 life,
+-- 14 grace, 15 the session's state.
 local function replace(KEYS, ARGV)
 	local tag, session = tag_of(KEYS[1]), ARGV[1]
-	local at = fields(KEYS[1], 'd', 'o', 'k', 's')
+	local at, now = fields(KEYS[1], 'd', 'o', 'k'), now_us()
 	if at[1] ~= ARGV[2] then
 		return { at[1] and MISS or NOT_FOUND }
 	end
@@ -575,13 +602,258 @@ local function replace(KEYS, ARGV)
 		end
 	end
 	call('HSET', KEYS[1], 'h', ARGV[4], 'd', ARGV[5], 'o', ARGV[6], 'r', ARGV[7], 'b', ARGV[8],
-	     'c', ARGV[9], 'k', ARGV[10], 'n', ARGV[11], 'l', ARGV[13])
+	     'c', ARGV[9], 'k', ARGV[10], 'n', ARGV[11], 'l', ARGV[13],
+	     'w', ARGV[12], 'g', ARGV[14], 't', ARGV[15], 's', number(now))
 	place(KEYS, session, at[2], ARGV[6])
-	note_expiry(KEYS, session, tonumber(at[4]), tonumber(ARGV[12]))
+	note_expiry(KEYS, session, now, tonumber(ARGV[12]))
 	relink(tag, session, at[3], ARGV[10])
 	arm(tag, session)
 	wake(tag, session)
 	return { OK }
+end
+
+-- ---- State -------------------------------------------------------------------------
+
+-- Whether a is after b, byte by byte: Lua's own < asks the locale.
+local function after(a, b)
+	for j = 1, math.min(#a, #b) do
+		local x, y = string.byte(a, j), string.byte(b, j)
+		if x ~= y then
+			return x > y
+		end
+	end
+	return #a > #b
+end
+
+-- All names and values of key 1. The empty name holds the bytes of all.
+local function state(KEYS, ARGV)
+	local answer, all = { OK }, call('HGETALL', KEYS[1])
+	for j = 1, #all, 2 do
+		if all[j] ~= '' then
+			answer[#answer + 1] = all[j]
+			answer[#answer + 1] = all[j + 1]
+		end
+	end
+	return answer
+end
+
+-- An app's value is kept as time (16 digits), 1 or 0 for deleted, length of the id, id, value.
+-- ARGV: name, element …
+local function state_apply(KEYS, ARGV)
+	local total, writes = tonumber(call('HGET', KEYS[1], '') or '0'), {}
+	for j = 1, #ARGV, 2 do
+		local name, new = ARGV[j], ARGV[j + 1]
+		local old = call('HGET', KEYS[1], name)
+		local function stamp(e)
+			return string.sub(e, 1, 16) .. string.sub(e, 19, 18 + string.byte(e, 18))
+		end
+		local function bytes(e)
+			return string.sub(e, 17, 17) == '1' and #name + #e - 18 - string.byte(e, 18) or 0
+		end
+		if not old or after(stamp(new), stamp(old)) then
+			total = total + bytes(new) - (old and bytes(old) or 0)
+			writes[#writes + 1] = name
+			writes[#writes + 1] = new
+		end
+	end
+	if #writes == 0 then
+		return { OK }
+	end
+	if total > STATE_BYTES then
+		return { LIMIT }
+	end
+	for j = 1, #writes, 2 do
+		call('HSET', KEYS[1], writes[j], writes[j + 1])
+	end
+	call('HSET', KEYS[1], '', number(total))
+	return { OK }
+end
+
+-- ---- The queue ------------------------------------------------------------------------
+
+-- What is known of an item is kept in m as "order priority claims enqueued until token"; beside
+-- the items '' counts them, '\1' has the last acknowledged token and '\2' the last item taken back,
+-- so that a repeat after a lost answer is answered as the first time.
+local function item_of(m, id)
+	local text = call('HGET', m, id)
+	if not text then
+		return nil
+	end
+	local order, priority, claims, enqueued, to, token =
+		string.match(text, '^(%x+) (%-?%d+) (%d+) (%d+) (%d+) (.*)$')
+	return { id = id, order = order, priority = priority, claims = tonumber(claims),
+	         enqueued = enqueued, to = tonumber(to), token = token }
+end
+
+local function item_put(m, item)
+	call('HSET', m, item.id, table.concat({ item.order, item.priority, number(item.claims),
+	     item.enqueued, number(item.to), item.token }, ' '))
+end
+
+local function item_remove(KEYS, item)
+	call('ZREM', KEYS[6], item.order .. item.id)
+	call('HDEL', KEYS[7], item.id)
+	call('HDEL', KEYS[8], 'c' .. item.id, 'e' .. item.id)
+end
+
+-- An answer if the session is not there.
+local function absent(h)
+	local got = call('HMGET', h, 'd', 'x')
+	if not got[1] then
+		return { NOT_FOUND }
+	end
+	return got[2] and { GONE } or nil
+end
+
+-- What came later with the queue vanishes with the rest.
+local function arm_queue(KEYS)
+	local at = call('HGET', KEYS[1], 'e')
+	for j = 6, 8 do
+		if at then
+			call('PEXPIREAT', KEYS[j], at)
+		end
+	end
+end
+
+-- Eight elements: id, content, 1 with an environment, environment, priority, claims, enqueued, until.
+local function add_item(answer, KEYS, item, now)
+	local got = call('HMGET', KEYS[8], 'c' .. item.id, 'e' .. item.id)
+	local n = #answer
+	answer[n + 1] = item.id
+	answer[n + 2] = got[1]
+	answer[n + 3] = got[2] and '1' or '0'
+	answer[n + 4] = got[2] or ''
+	answer[n + 5] = item.priority
+	answer[n + 6] = number(item.claims)
+	answer[n + 7] = item.enqueued
+	answer[n + 8] = item.to > now and number(item.to) or '0'
+	return #got[1] + #answer[n + 4]
+end
+
+-- 1 id, 2 content, 3 1 with an environment, 4 environment, 5 priority, 6 its order
+local function queue_put(KEYS, ARGV)
+	local gone = absent(KEYS[1])
+	if gone then
+		return gone
+	end
+	local id, item = ARGV[1], item_of(KEYS[7], ARGV[1])
+	if item then
+		local got = call('HMGET', KEYS[8], 'c' .. id, 'e' .. id)
+		local same = got[1] == ARGV[2] and item.priority == ARGV[5] and
+			(got[2] and '1' or '0') == ARGV[3] and (got[2] or '') == ARGV[4]
+		return { same and KNOWN or CONFLICT }
+	end
+	if call('ZCARD', KEYS[6]) >= QUEUE_ITEMS then
+		return { LIMIT }
+	end
+	local order = ARGV[6] .. string.format('%016x', call('HINCRBY', KEYS[7], '', 1))
+	item_put(KEYS[7], { id = id, order = order, priority = ARGV[5], claims = 0,
+	                    enqueued = number(now_us()), to = 0, token = '' })
+	call('HSET', KEYS[8], 'c' .. id, ARGV[2])
+	if ARGV[3] == '1' then
+		call('HSET', KEYS[8], 'e' .. id, ARGV[4])
+	end
+	call('ZADD', KEYS[6], 0, order .. id)
+	arm_queue(KEYS)
+	return { OK }
+end
+
+-- 1 token, 2 repeated, 3 lease, 4 items, 5 bytes
+local function queue_claim(KEYS, ARGV)
+	local gone = absent(KEYS[1])
+	if gone then
+		return gone
+	end
+	local now, answer, taken, bytes = now_us(), { OK }, {}, 0
+	local limit, room, repeated = tonumber(ARGV[4]), tonumber(ARGV[5]), false
+	for _, member in ipairs(call('ZRANGE', KEYS[6], 0, -1)) do
+		local item = item_of(KEYS[7], string.sub(member, 25))
+		if ARGV[2] == '1' and item.token == ARGV[1] then
+			repeated = true
+			add_item(answer, KEYS, item, now)
+		elseif #taken < limit and item.to <= now and bytes then
+			local more = call('HSTRLEN', KEYS[8], 'c' .. item.id) + (#taken > 0 and 1 or 0)
+			if #taken > 0 and bytes + more > room then
+				bytes = nil -- nothing is passed over to fill what is left
+			else
+				bytes = bytes + more
+				taken[#taken + 1] = item
+			end
+		end
+	end
+	if repeated then
+		return answer
+	end
+	for _, item in ipairs(taken) do
+		item.to, item.token, item.claims = now + tonumber(ARGV[3]), ARGV[1], item.claims + 1
+		item_put(KEYS[7], item)
+		add_item(answer, KEYS, item, now)
+	end
+	return answer
+end
+
+-- 1 token, 2 repeated
+local function queue_ack(KEYS, ARGV)
+	local gone = absent(KEYS[1])
+	if gone then
+		return gone
+	end
+	local last = call('HGET', KEYS[7], '\1')
+	if last and ARGV[2] == '1' and string.match(last, '^%d+ (.*)$') == ARGV[1] then
+		return { OK, string.match(last, '^%d+') }
+	end
+	local count = 0
+	for _, member in ipairs(call('ZRANGE', KEYS[6], 0, -1)) do
+		local item = item_of(KEYS[7], string.sub(member, 25))
+		if item.token == ARGV[1] then
+			item_remove(KEYS, item)
+			count = count + 1
+		end
+	end
+	if count == 0 then
+		return { MISS }
+	end
+	call('HSET', KEYS[7], '\1', number(count) .. ' ' .. ARGV[1])
+	arm_queue(KEYS)
+	return { OK, number(count) }
+end
+
+-- 1 id, 2 repeated
+local function queue_cancel(KEYS, ARGV)
+	local gone = absent(KEYS[1])
+	if gone then
+		return gone
+	end
+	local item = item_of(KEYS[7], ARGV[1])
+	if not item then
+		return { OK, ARGV[2] == '1' and call('HGET', KEYS[7], '\2') == ARGV[1] and 1 or 0 }
+	end
+	if item.to > now_us() then
+		return { BUSY }
+	end
+	item_remove(KEYS, item)
+	call('HSET', KEYS[7], '\2', ARGV[1])
+	arm_queue(KEYS)
+	return { OK, 1 }
+end
+
+-- 1 after which member, or '', 2 bytes. Answers where to go on, or '', then items.
+local function queue_list(KEYS, ARGV)
+	local gone = absent(KEYS[1])
+	if gone then
+		return gone
+	end
+	local answer, bytes, now = { OK, '' }, 0, now_us()
+	local from = ARGV[1] == '' and '-' or '(' .. ARGV[1]
+	for _, member in ipairs(call('ZRANGEBYLEX', KEYS[6], from, '+')) do
+		if bytes > tonumber(ARGV[2]) then
+			return answer
+		end
+		bytes = bytes + add_item(answer, KEYS, item_of(KEYS[7], string.sub(member, 25)), now)
+		answer[2] = member
+	end
+	answer[2] = ''
+	return answer
 end
 
 redis.register_function('sheaf_1_append', append)
@@ -594,3 +866,11 @@ redis.register_function('sheaf_1_expiring', expiring)
 redis.register_function('sheaf_1_remove', remove)
 redis.register_function('sheaf_1_hide', hide)
 redis.register_function('sheaf_1_replace', replace)
+redis.register_function{ function_name = 'sheaf_1_state', callback = state, flags = { 'no-writes' } }
+redis.register_function('sheaf_1_state_apply', state_apply)
+redis.register_function('sheaf_1_queue_put', queue_put)
+redis.register_function('sheaf_1_queue_claim', queue_claim)
+redis.register_function('sheaf_1_queue_ack', queue_ack)
+redis.register_function('sheaf_1_queue_cancel', queue_cancel)
+redis.register_function{ function_name = 'sheaf_1_queue_list', callback = queue_list,
+                         flags = { 'no-writes' } }

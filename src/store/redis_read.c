@@ -39,7 +39,8 @@ int redis_state(rstore *s, const sheaf_store_key *key, bool header, int64_t dead
 		.base = reply_u64(reply, 6),
 		.created = reply_str(reply, 7),
 		.revision = reply_u64(reply, 8),
-		.header = reply_str(reply, 9),
+		.state = reply_str(reply, 9),
+		.header = reply_str(reply, 10),
 	};
 	reply = NULL;
 	return 0;
@@ -55,7 +56,7 @@ int redis_head(void *backend, const sheaf_store_key *key, UNUSED int write, shea
 		return rc;
 	state->stored_us = at.stored_us;
 	state->now_us = at.now_us;
-	rc = sheaf_head_decode(out, at.head.ptr, at.head.len, err);
+	rc = redis_head_decode(out, at.head, at.state, err);
 	if (rc != SHEAF_DAMAGED)
 		return rc;
 	/* Written by another version: the records say the same. */
@@ -183,7 +184,17 @@ int redis_scan(void *backend, const sheaf_store_key *key, const sheaf_scan *scan
 typedef struct listed {
 	sheaf_head *head;
 	sheaf_session_info info;
+	bool wanted;
 } listed;
+
+/* "app/user", with a NUL. */
+static void put_owner(buf *out, sheaf_str app, sheaf_str user)
+{
+	buf_str(out, app);
+	buf_char(out, '/');
+	buf_str(out, user);
+	buf_nul(out);
+}
 
 static int compare(const void *a, const void *b)
 {
@@ -194,8 +205,8 @@ static int compare(const void *a, const void *b)
 }
 
 /* A head that this version cannot read is listed by its name alone. */
-static int take_listed(listed *to, const redisReply *reply, size_t at, sheaf_str app,
-                       sheaf_str user, sheaf_error *err)
+static int take_listed(listed *to, const redisReply *reply, size_t at, const rgive *how,
+                       sheaf_error *err)
 {
 	sheaf_str bytes = reply_str(reply, at + 1);
 	to->head = sheaf_head_new();
@@ -204,35 +215,37 @@ static int take_listed(listed *to, const redisReply *reply, size_t at, sheaf_str
 	int rc = sheaf_head_decode(to->head, bytes.ptr, bytes.len, err);
 	if (rc != 0 && rc != SHEAF_DAMAGED)
 		return rc;
+	int64_t stored_us = reply_i64(reply, at + 2);
 	sheaf_head_info(to->head, &to->info);
-	to->info.app = app;
-	to->info.user = user;
+	sheaf_info_clock(&to->info, stored_us, reply_i64(reply, how->at));
+	to->info.app = how->app;
+	to->info.user = how->user;
 	to->info.session = reply_str(reply, at);
-	to->info.stored_us = reply_i64(reply, at + 2);
 	to->info.hidden = (int32_t)reply_i64(reply, at + 3);
 	to->info.damaged = rc != 0;
+	to->wanted = how->expired_by_us == 0 ||
+	             sheaf_head_expired(to->head, stored_us, how->expired_by_us) !=
+	                     SHEAF_EXPIRY_NONE;
 	return 0;
 }
 
-int redis_give(const redisReply *reply, size_t at, sheaf_str app, sheaf_str user, bool sort,
-               sheaf_info_fn fn, void *ctx, sheaf_error *err)
+int redis_give(const redisReply *reply, const rgive *how, sheaf_error *err)
 {
-	size_t count = reply->elements > at ? (reply->elements - at) / 4 : 0, made = 0;
+	size_t first = how->at + 1, made = 0;
+	size_t count = reply->elements > first ? (reply->elements - first) / 4 : 0;
 	listed *items = mem_zalloc((count + 1) * sizeof(*items));
 	char owner[2 * SHEAF_KEY_PART_ROOM];
 	buf name = {owner, 0, sizeof(owner), sizeof(owner), 0};
 	int rc = items != NULL ? 0 : err_nomem(err);
-	buf_str(&name, app);
-	buf_char(&name, '/');
-	buf_str(&name, user);
-	buf_nul(&name);
+	put_owner(&name, how->app, how->user);
 	for (; rc == 0 && made < count; made++)
-		rc = take_listed(&items[made], reply, at + 4 * made, app, user, err);
-	if (rc == 0 && sort)
+		rc = take_listed(&items[made], reply, first + 4 * made, how, err);
+	if (rc == 0 && how->sort)
 		qsort(items, count, sizeof(*items), compare);
 	for (size_t i = 0; rc == 0 && i < count; i++) {
-		sheaf_store_key key = {buf_view(&name), app, user, items[i].info.session};
-		rc = fn(ctx, &key, &items[i].info);
+		sheaf_store_key key = {buf_view(&name), how->app, how->user, items[i].info.session};
+		if (items[i].wanted)
+			rc = how->fn(how->ctx, &key, &items[i].info);
 	}
 	for (size_t i = 0; i < made; i++)
 		sheaf_head_free(items[i].head);
@@ -246,9 +259,7 @@ static int list_page(rstore *s, const sheaf_list_query *q, sheaf_str after, redi
 {
 	char owner[2 * SHEAF_KEY_PART_ROOM];
 	buf name = {owner, 0, sizeof(owner), sizeof(owner), 0};
-	buf_str(&name, q->app);
-	buf_char(&name, '/');
-	buf_str(&name, q->user);
+	put_owner(&name, q->app, q->user);
 	sheaf_store_key key = {buf_view(&name), q->app, q->user, {"", 0}};
 	bool expiring = q->expired_by_us != 0;
 	_cleanup_(rcmd_free) rcmd cmd;
@@ -275,9 +286,7 @@ static void place_after(buf *out, const sheaf_list_query *q)
 		return;
 	char owner[2 * SHEAF_KEY_PART_ROOM];
 	buf name = {owner, 0, sizeof(owner), sizeof(owner), 0};
-	buf_str(&name, q->app);
-	buf_char(&name, '/');
-	buf_str(&name, q->user);
+	put_owner(&name, q->app, q->user);
 	int side = str_cmp(buf_view(&name), q->after_owner);
 	redis_order(order, q->after_modified_us);
 	buf_add(out, order, REDIS_ORDER);
@@ -292,6 +301,7 @@ int redis_list(void *backend, const sheaf_list_query *query, sheaf_info_fn fn, v
                sheaf_error *err)
 {
 	_cleanup_(buf_free) buf after = BUF_INIT(4096);
+	rgive how = {query->app, query->user, 2, false, query->expired_by_us, fn, ctx};
 	place_after(&after, query);
 	for (;;) {
 		_cleanup_(redis_reply_free) redisReply *reply = NULL;
@@ -299,7 +309,7 @@ int redis_list(void *backend, const sheaf_list_query *query, sheaf_info_fn fn, v
 		if (rc == 0)
 			rc = list_page(backend, query, buf_view(&after), &reply, err);
 		if (rc == 0)
-			rc = redis_give(reply, 2, query->app, query->user, false, fn, ctx, err);
+			rc = redis_give(reply, &how, err);
 		if (rc != 0)
 			return rc < 0 ? rc : 0;
 		buf_reset(&after);

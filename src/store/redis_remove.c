@@ -11,12 +11,13 @@ typedef struct removing {
 	redisReply *reply; /* of the last `remove`, with the readers */
 } removing;
 
-static int ask_remove(removing *r, int reap, sheaf_error *err)
+static int ask_remove(removing *r, const sheaf_remove_request *request, sheaf_error *err)
 {
 	_cleanup_(rcmd_free) rcmd cmd;
 	rcmd_session(&cmd, r->s, "sheaf_1_remove", r->key, NULL);
 	rcmd_arg(&cmd, r->key->session);
-	rcmd_text(&cmd, reap ? "1" : "0");
+	rcmd_text(&cmd, request->reap ? "1" : "0");
+	rcmd_text(&cmd, request->expired ? "1" : "0");
 	rcall how = {.deadline_us = r->deadline_us, .write = true};
 	redis_reply_free(&r->reply);
 	return redis_call(r->s, &cmd, &how, &r->reply, err);
@@ -33,7 +34,7 @@ static int hide(removing *r, bool *again, sheaf_error *err)
 	int rc = redis_fold(r->s, r->key, highest, kept, err);
 	if (rc == 0) {
 		sheaf_head_hide(kept);
-		rc = rhead_make(&sent, kept, err);
+		rc = rhead_make(&sent, kept, true, err);
 	}
 	if (rc == SHEAF_NOT_FOUND) {
 		*again = true;
@@ -50,6 +51,7 @@ static int hide(removing *r, bool *again, sheaf_error *err)
 	rcmd_text(&cmd, sent.digest);
 	rcmd_text(&cmd, sent.order);
 	rcmd_u64(&cmd, sent.info.revision);
+	rcmd_arg(&cmd, buf_view(&sent.state));
 	rcall how = {.deadline_us = r->deadline_us, .write = true};
 	_cleanup_(redis_reply_free) redisReply *reply = NULL;
 	rc = redis_call(r->s, &cmd, &how, &reply, err);
@@ -61,7 +63,7 @@ static int remove_once(removing *r, const sheaf_remove_request *request, sheaf_r
                        bool *again, sheaf_error *err)
 {
 	*again = false;
-	int rc = ask_remove(r, request->reap, err);
+	int rc = ask_remove(r, request, err);
 	if (rc != 0)
 		return rc;
 	/* Of a repeat the first answer counts: this one found what the one before left. */
@@ -89,8 +91,8 @@ int redis_remove(void *backend, const sheaf_store_key *key, const sheaf_remove_r
 	while (rc == 0 && again)
 		rc = remove_once(&r, request, reply, &again, err);
 	if (rc == 0 && reply->hidden && request->reader != NULL) {
-		rc = redis_give(r.reply, 6, key->app, key->user, true, request->reader,
-		                request->ctx, err);
+		rgive how = {key->app, key->user, 6, true, 0, request->reader, request->ctx};
+		rc = redis_give(r.reply, &how, err);
 		rc = rc > 0 ? 0 : rc;
 		if (rc != 0)
 			(void)err_unknown(err, rc); /* it was deleted; the callback failed */
@@ -202,7 +204,7 @@ static int commit(const replacing *p, const rstate *at, bool *again, sheaf_error
 	_cleanup_(rhead_free) rhead sent = {.bytes = BUF_INIT(0)};
 	if (at->hidden)
 		sheaf_head_hide(p->head);
-	int rc = rhead_make(&sent, p->head, err);
+	int rc = rhead_make(&sent, p->head, true, err);
 	if (rc != 0)
 		return rc;
 	_cleanup_(rcmd_free) rcmd cmd;
@@ -220,6 +222,8 @@ static int commit(const replacing *p, const rstate *at, bool *again, sheaf_error
 	rcmd_arg(&cmd, buf_view(&p->header));
 	rcmd_i64(&cmd, at->hidden ? 0 : redis_expiry_us(&sent.info));
 	rcmd_i64(&cmd, redis_life_us(p->s, &sent.info));
+	rcmd_i64(&cmd, sent.info.grace_us);
+	rcmd_arg(&cmd, buf_view(&sent.state));
 	rcall how = {.deadline_us = p->deadline_us, .write = true};
 	_cleanup_(redis_reply_free) redisReply *reply = NULL;
 	rc = redis_call(p->s, &cmd, &how, &reply, err);

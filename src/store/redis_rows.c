@@ -53,18 +53,26 @@ void rhead_free(rhead *h)
 {
 	buf_free(&h->bytes);
 	buf_free(&h->links);
+	buf_free(&h->state);
 }
 
-int rhead_make(rhead *h, const sheaf_head *head, sheaf_error *err)
+int rhead_make(rhead *h, const sheaf_head *head, bool state, sheaf_error *err)
 {
 	buf_reset(&h->bytes);
 	buf_reset(&h->links);
-	h->bytes.max = h->links.max = HEAD_MAX;
+	buf_reset(&h->state);
+	h->bytes.max = h->links.max = h->state.max = HEAD_MAX;
 	size_t len = sheaf_head_encode(head, NULL, 0);
 	if (buf_reserve(&h->bytes, len) != 0)
 		return buf_status(&h->bytes, err);
 	h->bytes.len = sheaf_head_encode(head, h->bytes.ptr, len);
 	redis_digest(h->digest, buf_view(&h->bytes));
+	if (state) {
+		len = sheaf_head_state_encode(head, NULL, 0);
+		if (buf_reserve(&h->state, len) != 0)
+			return buf_status(&h->state, err);
+		h->state.len = sheaf_head_state_encode(head, h->state.ptr, len);
+	}
 	memset(&h->info, 0, sizeof(h->info));
 	sheaf_head_info(head, &h->info);
 	redis_order(h->order, h->info.modified_us);
@@ -77,6 +85,12 @@ int rhead_make(rhead *h, const sheaf_head *head, sheaf_error *err)
 		buf_char(&h->links, '\n');
 	}
 	return buf_status(&h->links, err);
+}
+
+int redis_head_decode(sheaf_head *head, sheaf_str bytes, sheaf_str state, sheaf_error *err)
+{
+	int rc = sheaf_head_decode(head, bytes.ptr, bytes.len, err);
+	return rc == 0 ? sheaf_head_state_decode(head, state.ptr, state.len, err) : rc;
 }
 
 /* ---- Rows ------------------------------------------------------------------------- */

@@ -70,6 +70,7 @@ static int take_options(rstore *s, sheaf_str (*option)(const void *url, const ch
 static void redis_close(void *backend)
 {
 	rstore *s = backend;
+	redis_listeners_free(s);
 	for (size_t i = 0; i < s->node_count; i++) {
 		while (s->nodes[i]->idle != NULL) {
 			rconn *conn = s->nodes[i]->idle;
@@ -210,4 +211,12 @@ SHEAF_API const sheaf_store_ops sheaf_store_module = {
 	.remove = redis_remove,
 	.replace = redis_replace,
 	.check = redis_check,
+	.state_read = redis_state_read,
+	.state_apply = redis_state_apply,
+	.queue_put = redis_queue_put,
+	.queue_claim = redis_queue_claim,
+	.queue_ack = redis_queue_ack,
+	.queue_cancel = redis_queue_cancel,
+	.queue_list = redis_queue_list,
+	.wait = redis_wait,
 };

@@ -539,26 +539,42 @@ static void check_repair(suite *t, sheaf_store *store, const sheaf_key *key)
 	EQ(count, 0);
 }
 
-/* Stores that can check themselves find nothing. */
-static void check_store(suite *t, sheaf_store *store, const verify_print *prints, size_t count)
+/* One check, of everything or of a session: how much it has read; false if the store cannot. */
+static bool check_part(suite *t, sheaf_store *store, const sheaf_key *key, uint64_t *sessions,
+                       uint64_t *records)
 {
 	sheaf_report *report = NULL;
-	if (count)
-		check_repair(t, store, &prints[0].key);
-	int rc = sheaf_store_check(&report, store, NULL, &t->err);
+	int rc = sheaf_store_check(&report, store, key, &t->err);
 	if (rc == SHEAF_UNSUPPORTED)
-		return;
+		return false;
 	EQ(rc, 0);
 	if (report->count)
 		FAIL("the store's own check: %.*s: %.*s", (int)report->problems[0]->session.len,
 		     report->problems[0]->session.ptr, (int)report->problems[0]->detail.len,
 		     report->problems[0]->detail.ptr);
-	uint64_t own = 0;
-	for (size_t i = 0; i < count; i++)
-		own += prints[i].own;
-	bool enough = report->sessions >= count && report->records >= own;
+	*sessions += report->sessions;
+	*records += report->records;
 	sheaf_report_free(report);
-	CHECK(enough); /* hidden ones count too */
+	return true;
+}
+
+/* Stores that can check themselves find nothing. A store that holds more than this case is asked
+ * about the sessions of the case only, or the last case would read what all others left. */
+static void check_store(suite *t, const suite_place *place, const verify_print *prints,
+                        size_t count)
+{
+	uint64_t own = 0, sessions = 0, records = 0;
+	if (count)
+		check_repair(t, place->store, &prints[0].key);
+	if (!place->app[0] && !check_part(t, place->store, NULL, &sessions, &records))
+		return;
+	for (size_t i = 0; i < count; i++) {
+		own += prints[i].own;
+		if (place->app[0] &&
+		    !check_part(t, place->store, &prints[i].key, &sessions, &records))
+			return;
+	}
+	CHECK(sessions >= count && records >= own); /* hidden ones count too */
 }
 
 void suite_verify(suite *t)
@@ -571,7 +587,7 @@ void suite_verify(suite *t)
 	for (size_t i = 0; i < t->place_count; i++) {
 		const suite_place *p = &t->places[i];
 		counts[i] = verify_store(t, p, before + used, room - used);
-		check_store(t, p->store, before + used, counts[i]);
+		check_store(t, p, before + used, counts[i]);
 		used += counts[i];
 	}
 	suite_reopen(t);
