@@ -630,3 +630,11 @@ int io_each_name(int dir, int (*fn)(void *ctx, const char *name, unsigned char d
 			return rc;
 	}
 }
+
+int io_poll(int fd, short events, int64_t wait_us)
+{
+	struct pollfd p = {.fd = fd, .events = events};
+	int64_t ms = wait_us <= 0 ? 0 : (wait_us + 999) / 1000;
+	int n = poll(&p, 1, ms > INT_MAX ? INT_MAX : (int)ms);
+	return n > 0 ? p.revents : 0;
+}

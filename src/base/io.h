@@ -40,6 +40,10 @@ int io_notify_add(int notify, int fd);
 int io_notify_remove(int notify, int watch);
 int io_notify_wait(int notify, int64_t us);
 
+/* Waits until a descriptor is ready for `events` (POLLIN, POLLOUT): what it is ready for, 0 when the
+ * time is over or a signal came. Sockets belong to client libraries; this only waits for them. */
+int io_poll(int fd, short events, int64_t wait_us);
+
 typedef struct io_stat {
 	uint64_t size;
 	uint64_t inode;
