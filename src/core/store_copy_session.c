@@ -205,10 +205,6 @@ static int copy_portion(session_copy *s, sheaf_error *err)
 		return rc;
 	if (s->differs != 0)
 		return conflict(s, s->differs, "another record is there", err);
-	record r;
-	if (known > before && known < t->count &&
-	    (record_scan(&r, t->rows[known].bytes, t->a) != 0 || r.batch_index != 0))
-		return conflict(s, t->rows[known].seq, "half of a batch is there", err);
 	if (before != 0)
 		return append_rows(s, 0, err);
 	t->folded = known;
