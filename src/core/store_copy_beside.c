@@ -14,6 +14,7 @@ void state_diff_free(state_diff *d)
 typedef struct gathering {
 	state_diff *diff;
 	arena *a;
+	bool app; /* time and id count */
 } gathering;
 
 static int take_state(void *ctx, const sheaf_state_item *one)
@@ -38,11 +39,16 @@ static int drop_state(void *ctx, const sheaf_state_item *one)
 	gathering *g = ctx;
 	state_diff *d = g->diff;
 	for (size_t i = 0; i < d->count; i++) {
-		if (str_eq(d->items[i].key, one->key) && str_eq(d->items[i].value, one->value) &&
-		    d->items[i].time_us == one->time_us && str_eq(d->items[i].id, one->id)) {
+		const sheaf_state_item *is = &d->items[i];
+		if (!str_eq(is->key, one->key))
+			continue;
+		bool same = str_eq(is->value, one->value) &&
+		            (is->value.ptr == NULL) == (one->value.ptr == NULL);
+		if (g->app)
+			same = same && is->time_us == one->time_us && str_eq(is->id, one->id);
+		if (same)
 			d->items[i] = d->items[--d->count];
-			break;
-		}
+		break;
 	}
 	return 0;
 }
@@ -66,7 +72,7 @@ static int take_changes(const sheaf_row *row, state_diff *touched, arena *a, she
 	sheaf_str delta = rc == 0 ? state_delta_of(r.body) : (sheaf_str){NULL, 0};
 	if (delta.ptr == NULL)
 		return 0;
-	gathering g = {touched, a};
+	gathering g = {touched, a, false};
 	while ((rc = state_delta_next(delta, &at, a, &change)) == 1) {
 		sheaf_state_item one = {.key = change.rest};
 		if (change.scope == STATE_USER && !has_key(touched, change.rest) &&
@@ -89,7 +95,7 @@ int copy_user_state(store_copy *c, const key_box *key, const sheaf_row *added, s
 	}
 	if (rc != 0 || (touched.count == 0 && !always))
 		return rc;
-	gathering g = {out, a};
+	gathering g = {out, a, false};
 	rc = store_state_read(c->from, key->store.owner, 0, take_state, &g, err);
 	/* What was changed and is not there any more was deleted. */
 	for (size_t i = 0; rc == 0 && i < touched.count; i++) {
@@ -109,7 +115,7 @@ int copy_app_state(store_copy *c, const char *app, sheaf_error *err)
 	_cleanup_(state_diff_free) state_diff diff = {NULL, 0, 0};
 	if (a == NULL)
 		return err_nomem(err);
-	gathering g = {&diff, a};
+	gathering g = {&diff, a, true};
 	int rc = store_state_read(c->from, sheaf_str_of(app), 1, take_state, &g, err);
 	if (rc == 0 && diff.count != 0)
 		rc = store_state_read(c->to, sheaf_str_of(app), 1, drop_state, &g, err);
