@@ -32,12 +32,15 @@ typedef enum opt_id {
 	OPT_CURSOR,
 	OPT_CWD,
 	OPT_DELETE,
+	OPT_DRY_RUN,
 	OPT_DURABILITY,
 	OPT_EXPECT_LEAF,
 	OPT_EXPECT_REVISION,
+	OPT_EXPIRED,
 	OPT_FORCE,
 	OPT_FROM,
 	OPT_FULL,
+	OPT_GRACE,
 	OPT_ID,
 	OPT_JSON_BODY,
 	OPT_KIND,
@@ -48,6 +51,7 @@ typedef enum opt_id {
 	OPT_MESSAGE_JSON,
 	OPT_MODEL,
 	OPT_NAME,
+	OPT_OFF,
 	OPT_PARENT,
 	OPT_PROVIDER,
 	OPT_PURGE,
@@ -56,6 +60,7 @@ typedef enum opt_id {
 	OPT_SHORT,
 	OPT_SINCE,
 	OPT_SUMMARY,
+	OPT_TTL,
 	OPT_TURN,
 	OPT_WITHOUT_COMPACTION,
 	OPT_COUNT
@@ -145,6 +150,7 @@ int cmd_check(cli *c);
 int cmd_completion(cli *c);
 int cmd_context(cli *c);
 int cmd_copy(cli *c);
+int cmd_expire(cli *c);
 int cmd_fork(cli *c);
 int cmd_help(cli *c);
 int cmd_label(cli *c);
@@ -152,11 +158,14 @@ int cmd_ls(cli *c);
 int cmd_man(cli *c);
 int cmd_new(cli *c);
 int cmd_path(cli *c);
+int cmd_pin(cli *c);
 int cmd_rename(cli *c);
 int cmd_repair(cli *c);
+int cmd_retain(cli *c);
 int cmd_rm(cli *c);
 int cmd_show(cli *c);
 int cmd_tree(cli *c);
+int cmd_undelete(cli *c);
 int cmd_version(cli *c);
 int cmd_watch(cli *c);
 

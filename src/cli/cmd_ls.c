@@ -76,6 +76,7 @@ static void js_info(buf *b, const sheaf_session_info *info)
 	js_bool(b, "readonly", info->readonly != 0);
 	js_bool(b, "damaged", info->damaged != 0);
 	js_bool(b, "hidden", info->hidden != 0);
+	js_retention(b, info);
 	js_close(b, '}');
 	buf_char(b, '\n');
 }
@@ -114,7 +115,27 @@ static sheaf_str short_id(const cli *c, const sheaf_list *list, size_t at)
 	return id;
 }
 
-static void put_name(buf *out, const sheaf_session_info *info)
+/* Whether and when it expires, with --expired. */
+static void put_expiry(const cli *c, buf *out, const sheaf_session_info *info)
+{
+	int64_t left_us = info->stored_us + info->ttl_us - c->screen.now_us;
+	if (!given(c, OPT_EXPIRED) || (info->ttl_us == 0 && !info->pinned))
+		return;
+	if (info->pinned) {
+		buf_lit(out, " (pinned)");
+		return;
+	}
+	if (info->expired != SHEAF_EXPIRY_NONE) {
+		buf_lit(out, " (expired, can be undeleted for ");
+		left_us += info->grace_us;
+	} else {
+		buf_lit(out, " (expires in ");
+	}
+	text_span(out, left_us);
+	buf_char(out, ')');
+}
+
+static void put_name(const cli *c, buf *out, const sheaf_session_info *info)
 {
 	_cleanup_(buf_free) buf preview = BUF_INIT(SIZE_MAX);
 	text_safe(&preview, info->preview, TEXT_LINE);
@@ -135,6 +156,7 @@ static void put_name(buf *out, const sheaf_session_info *info)
 		buf_lit(out, " (read-only)");
 	if (info->damaged)
 		buf_str(out, out->len != 0 ? SHEAF_STR(" (damaged)") : SHEAF_STR("(damaged)"));
+	put_expiry(c, out, info);
 }
 
 /* The text of one cell, safe, into t->cell. */
@@ -153,7 +175,7 @@ static void fill(table *t, const sheaf_list *list, size_t row, int column)
 		text_safe(out, short_id(t->c, list, row), TEXT_ID);
 		break;
 	case COL_NAME:
-		put_name(out, info);
+		put_name(t->c, out, info);
 		break;
 	case COL_MESSAGES:
 		buf_u64(out, info->messages);
@@ -321,6 +343,7 @@ int cmd_ls(cli *c)
 	options.parent_session = opt_str(c, OPT_PARENT);
 	options.cursor = opt_str(c, OPT_CURSOR);
 	options.limit = limit;
+	options.expired = given(c, OPT_EXPIRED);
 	options.cwd = opt_str(c, OPT_CWD);
 	if (given(c, OPT_CWD) && realpath(c->values[OPT_CWD], directory) != NULL)
 		options.cwd = sheaf_str_of(directory);

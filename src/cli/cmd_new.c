@@ -12,6 +12,9 @@ int cmd_new(cli *c)
 		return rc;
 	char directory[PATH_MAX];
 	sheaf_session_options options = SHEAF_SESSION_OPTIONS_INIT;
+	rc = opt_span(c, OPT_TTL, NULL, &options.ttl_us);
+	if (rc != 0)
+		return rc;
 	options.mode = SHEAF_OPEN_NEW;
 	options.name = opt_str(c, OPT_NAME);
 	options.kind = opt_str(c, OPT_KIND);

@@ -28,6 +28,7 @@ static const opt options_new[] = {
 	{OPT_CWD, 'C', "cwd", "DIR", "the directory it is about (default: this one)", NULL},
 	{OPT_KIND, 'k', "kind", "KIND", "main (default), subagent, ...", NULL},
 	{OPT_PARENT, 'p', "parent", "SESSION", "the session that started it", NULL},
+	{OPT_TTL, 0, "ttl", "SPAN", "expires so long after its last record: 90s, 12h, 30d", NULL},
 	{0},
 };
 
@@ -64,6 +65,7 @@ static const opt options_ls[] = {
 	{OPT_PARENT, 'p', "parent", "SESSION", "only those started by this session", NULL},
 	{OPT_SINCE, 0, "since", "TIME", "only those changed since: a date, 90m, 12h, 3d, 2w", NULL},
 	{OPT_BEFORE, 0, "before", "TIME", "only those changed before", NULL},
+	{OPT_EXPIRED, 0, "expired", NULL, "also expired ones; say what expires when", NULL},
 	{0},
 };
 
@@ -125,6 +127,24 @@ static const opt options_copy[] = {
 
 static const opt options_label[] = {
 	{OPT_DELETE, 'd', "delete", NULL, "take the label away", NULL},
+	{0},
+};
+
+static const opt options_retain[] = {
+	{OPT_TTL, 0, "ttl", "SPAN", "expires so long after its last record, or never", NULL},
+	{OPT_GRACE, 0, "grace", "SPAN", "can be undeleted so long after that, or none", NULL},
+	{0},
+};
+
+static const opt options_pin[] = {
+	{OPT_OFF, 0, "off", NULL, "let it expire again", NULL},
+	{0},
+};
+
+static const opt options_expire[] = {
+	{OPT_DRY_RUN, 'n', "dry-run", NULL, "change nothing, only say what would go", NULL},
+	{OPT_ALL, 'a', "all", NULL, "of every app and user (with --app: every user of it)", NULL},
+	{OPT_LIMIT, 0, "limit", "N", "remove at most N", NULL},
 	{0},
 };
 
@@ -352,6 +372,62 @@ const command commands[] = {
 		.words_max = -1,
 		.word = WORD_SESSION,
 		.options = options_rm,
+	},
+	{
+		.name = "retain",
+		.brief = "say how long a session is kept",
+		.synopsis = "retain SESSION [--ttl SPAN] [--grace SPAN]",
+		.about =
+			"Sessions stay until they are deleted, unless they have a ttl: then they expire\n"
+			"so long after their last record was stored. An expired session answers nothing\n"
+			"but can be undeleted during its grace (7d unless set); then it is as if\n"
+			"deleted, and `sheaf expire` removes it. SPAN is 90s, 15m, 12h, 30d or 2w;\n"
+			"--ttl never takes the ttl away, --grace none the grace. Without options, says\n"
+			"what holds.",
+		.examples = "sheaf retain demo --ttl 30d\nsheaf retain demo --ttl never",
+		.run = cmd_retain,
+		.words_min = 1,
+		.words_max = 1,
+		.word = WORD_SESSION,
+		.options = options_retain,
+	},
+	{
+		.name = "pin",
+		.brief = "keep a session whatever its ttl",
+		.synopsis = "pin SESSION [--off]",
+		.about = "A pinned session does not expire. It can still be deleted.",
+		.examples = "sheaf pin demo\nsheaf pin demo --off",
+		.run = cmd_pin,
+		.words_min = 1,
+		.words_max = 1,
+		.word = WORD_SESSION,
+		.options = options_pin,
+	},
+	{
+		.name = "undelete",
+		.brief = "bring an expired session back",
+		.synopsis = "undelete SESSION",
+		.about =
+			"As long as its grace lasts; its ttl counts from now. `sheaf ls --expired` shows\n"
+			"what can be brought back. What was deleted with `sheaf rm` cannot.",
+		.examples = "sheaf undelete demo",
+		.run = cmd_undelete,
+		.words_min = 1,
+		.words_max = 1,
+		.word = WORD_SESSION,
+		.options = options_none,
+	},
+	{
+		.name = "expire",
+		.brief = "remove sessions whose time is over",
+		.synopsis = "expire [--dry-run] [--all]",
+		.about =
+			"Deletes sessions that have expired and whose grace is over, as `sheaf rm` does,\n"
+			"and prints their ids. Nothing else ever removes them: run it now and then. With\n"
+			"--dry-run says what would go, and what can still be undeleted.",
+		.examples = "sheaf expire --dry-run\nsheaf expire --all",
+		.run = cmd_expire,
+		.options = options_expire,
 	},
 	{
 		.name = "check",

@@ -65,9 +65,10 @@ static int add_candidate(cli *c, candidates *found, sheaf_str id)
 }
 
 /* Goes through the owner's sessions: those whose id begins with `name`, or that are called so. */
-static int search(cli *c, sheaf_str name, bool by_name, candidates *found)
+static int search(cli *c, sheaf_str name, bool by_name, bool expired, candidates *found)
 {
 	sheaf_list_options options = SHEAF_LIST_OPTIONS_INIT;
+	options.expired = expired;
 	options.app = c->app;
 	options.user = c->user;
 	options.limit = PAGE;
@@ -125,15 +126,17 @@ static int ambiguous_session(cli *c, const char *name, const candidates *found)
 	return fail_among(c, SHEAF_INVALID, message, found->id, shown);
 }
 
-/* Where no session has this id: by a beginning of it, then by name. */
+/* Where no session has this id: by a beginning of it, then by name; an expired one last. */
 static int search_session(cli *c, const char *name, sheaf_key *out, bool *there)
 {
 	candidates found = {0};
 	int rc = 0;
-	if (out->session.len >= PREFIX_MIN)
-		rc = search(c, out->session, false, &found);
-	if (rc == 0 && found.count == 0)
-		rc = search(c, out->session, true, &found);
+	for (int expired = 0; rc == 0 && found.count == 0 && expired < 2; expired++) {
+		if (out->session.len >= PREFIX_MIN)
+			rc = search(c, out->session, false, expired, &found);
+		if (rc == 0 && found.count == 0)
+			rc = search(c, out->session, true, expired, &found);
+	}
 	if (rc != 0)
 		return rc;
 	if (found.count > 1)

@@ -197,8 +197,8 @@ int opt_durability(cli *c, int32_t *out)
 	return 0;
 }
 
-/* 90m, 12h, 3d, 2w: that long ago. */
-static bool parse_age(const char *text, int64_t now_us, int64_t *out_us)
+/* 90m, 12h, 3d, 2w. */
+static bool parse_span(const char *text, int64_t *out_us)
 {
 	static const struct {
 		char letter;
@@ -212,11 +212,34 @@ static bool parse_age(const char *text, int64_t now_us, int64_t *out_us)
 		return false;
 	for (size_t i = 0; i < COUNT_OF(units); i++) {
 		if (units[i].letter == end[0]) {
-			*out_us = now_us - value * units[i].seconds * 1000000;
+			*out_us = value * units[i].seconds * 1000000;
 			return true;
 		}
 	}
 	return false;
+}
+
+/* That long ago. */
+static bool parse_age(const char *text, int64_t now_us, int64_t *out_us)
+{
+	int64_t span_us;
+	if (!parse_span(text, &span_us))
+		return false;
+	*out_us = now_us - span_us;
+	return true;
+}
+
+int opt_span(cli *c, opt_id id, const char *none, int64_t *out_us)
+{
+	const char *text = c->values[id];
+	if (text == NULL)
+		return 0;
+	if (none != NULL && strcmp(text, none) == 0)
+		*out_us = -1;
+	else if (!parse_span(text, out_us) || *out_us == 0)
+		return usage(c, "--%s takes a span such as 90s, 12h or 30d%s%s", name_of(c, id),
+		             none != NULL ? ", or " : "", none != NULL ? none : "");
+	return 0;
 }
 
 int opt_time(cli *c, opt_id id, int64_t *out_us)

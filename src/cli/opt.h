@@ -17,6 +17,9 @@ int opt_durability(cli *c, int32_t *out);
 /* A moment: RFC 3339, YYYY-MM-DD, or an age such as 90m, 12h, 3d, 2w. */
 int opt_time(cli *c, opt_id id, int64_t *out_us);
 
+/* How long: 90s, 15m, 12h, 30d, 2w; -1 for the word `none` (NULL: no such word). */
+int opt_span(cli *c, opt_id id, const char *none, int64_t *out_us);
+
 /* The value as a string; {NULL,0} if it was not given. */
 sheaf_str opt_str(const cli *c, opt_id id);
 

@@ -328,3 +328,16 @@ void js_appended(buf *b, const sheaf_appended *done)
 	js_bool(b, "existed", done->existed != 0);
 	js_text(b, "durability", sheaf_durability_name(done->durability));
 }
+
+void js_retention(buf *b, const sheaf_session_info *info)
+{
+	bool expires = info->ttl_us != 0 && !info->pinned;
+	int64_t over_us = info->stored_us + info->ttl_us;
+	js_time(b, "stored", info->stored_us);
+	js_u64(b, "ttl_us", (uint64_t)info->ttl_us);
+	js_u64(b, "grace_us", (uint64_t)info->grace_us);
+	js_bool(b, "pinned", info->pinned != 0);
+	js_bool(b, "expired", info->expired != SHEAF_EXPIRY_NONE);
+	js_time(b, "expires", expires ? over_us : 0);
+	js_time(b, "undelete_until", expires ? over_us + info->grace_us : 0);
+}

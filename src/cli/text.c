@@ -295,6 +295,23 @@ void text_wrap(buf *out, sheaf_str safe, size_t indent, size_t columns)
 
 /* ---- Numbers and times ------------------------------------------------- */
 
+void text_span(buf *out, int64_t us)
+{
+	static const struct {
+		int64_t seconds;
+		char letter;
+	} units[] = {{86400, 'd'}, {3600, 'h'}, {60, 'm'}};
+	int64_t seconds = us > 0 ? us / 1000000 : 0;
+	for (size_t i = 0; i < COUNT_OF(units); i++) {
+		int64_t n = seconds / units[i].seconds;
+		if (n >= 10 || (n > 0 && seconds % units[i].seconds == 0)) {
+			buf_format(out, "%lld%c", (long long)n, units[i].letter);
+			return;
+		}
+	}
+	buf_format(out, "%llds", (long long)seconds);
+}
+
 void text_ago(buf *out, int64_t then_us, int64_t now_us)
 {
 	static const struct {

@@ -68,6 +68,9 @@ void text_wrap(buf *out, sheaf_str safe, size_t indent, size_t columns);
 /* "just now", "2 hours ago", a date for what is over a year old or lies ahead. */
 void text_ago(buf *out, int64_t then_us, int64_t now_us);
 
+/* How long: "30d", "12h", "90s", in the largest unit that says it to about a tenth. */
+void text_span(buf *out, int64_t us);
+
 /* "812 B", "1.3 MB". */
 void text_bytes(buf *out, uint64_t bytes);
 
