@@ -91,22 +91,26 @@ static const char *step(sheaf_str text, size_t at, const char **end)
 	return p;
 }
 
+/* Where the value of the member at `at` begins, with its key; NULL if there is none. */
+static const char *value_of(sheaf_str members, size_t at, sheaf_str *key, const char **end)
+{
+	if (at >= members.len)
+		return NULL;
+	const char *p = step(members, at, end);
+	if (p == *end || *p != '"')
+		return NULL;
+	const char *key_end = members_string_end(p + 1, *end);
+	if (key_end == NULL)
+		return NULL;
+	*key = (sheaf_str){p + 1, (size_t)(key_end - p - 1)};
+	p = skip_blanks(key_end + 1, *end);
+	return p == *end || *p != ':' ? NULL : skip_blanks(p + 1, *end);
+}
+
 bool members_next(sheaf_str members, size_t *at, sheaf_str *key, sheaf_str *value)
 {
-	if (*at >= members.len)
-		return false;
-	const char *end, *p = step(members, *at, &end);
-	if (p == end || *p != '"')
-		return false;
-	const char *key_end = members_string_end(p + 1, end);
-	if (key_end == NULL)
-		return false;
-	*key = (sheaf_str){p + 1, (size_t)(key_end - p - 1)};
-	p = skip_blanks(key_end + 1, end);
-	if (p == end || *p != ':')
-		return false;
-	p = skip_blanks(p + 1, end);
-	const char *stop = value_end(p, end);
+	const char *end, *p = value_of(members, *at, key, &end);
+	const char *stop = p != NULL ? value_end(p, end) : NULL;
 	if (stop == NULL)
 		return false;
 	*value = (sheaf_str){p, (size_t)(stop - p)};
@@ -178,6 +182,20 @@ sheaf_str members_find(sheaf_str members, const char *name)
 	for (size_t at = 0; members_next(members, &at, &key, &value);) {
 		if (members_key_is(key, name))
 			return value;
+	}
+	return (sheaf_str){NULL, 0};
+}
+
+sheaf_str members_last(sheaf_str members, const char *name)
+{
+	sheaf_str key;
+	const char *end, *p;
+	for (size_t at = 0; (p = value_of(members, at, &key, &end)) != NULL;) {
+		if (members_key_is(key, name))
+			return (sheaf_str){p, (size_t)(end - p)};
+		if ((p = value_end(p, end)) == NULL)
+			break;
+		at = (size_t)(p - members.ptr);
 	}
 	return (sheaf_str){NULL, 0};
 }

@@ -22,6 +22,8 @@ bool members_next(sheaf_str members, size_t *at, sheaf_str *key, sheaf_str *valu
 
 /* The value of the first member of that name, or {NULL,0}. `name` is plain ASCII. */
 sheaf_str members_find(sheaf_str members, const char *name);
+/* The same for a member that is known to be the last: its end is not looked for. */
+sheaf_str members_last(sheaf_str members, const char *name);
 
 /* Whether a key, still escaped, spells `name`. */
 bool members_key_is(sheaf_str key, const char *name);

@@ -167,7 +167,9 @@ static void read_result_content(reader *r, sheaf_part *part, const json_val *v)
 	read_result_parts(r, part, content, members_find(members_inside(payload), "content"));
 }
 
-static void read_parts(reader *r, sheaf_message_view *view, const json_val *content)
+/* Most messages end with their content and have one part of it: then the text, which may be long,
+ * need not be walked through again to know where it ends. */
+static void read_parts(reader *r, sheaf_message_view *view, const json_val *content, bool last)
 {
 	bool is_string = json_type_of(content) == JSON_STRING;
 	size_t count = is_string ? 1 : json_count(content);
@@ -181,7 +183,8 @@ static void read_parts(reader *r, sheaf_message_view *view, const json_val *cont
 	}
 	view->parts = list;
 	view->part_count = count;
-	sheaf_str text = members_find(members_inside(r->bytes), "content");
+	sheaf_str members = members_inside(members_trim(r->bytes));
+	sheaf_str text = last ? members_last(members, "content") : members_find(members, "content");
 	if (is_string) {
 		list[0] = parts;
 		*parts = (sheaf_part){.kind = SHEAF_PART_TEXT, .json = text};
@@ -189,10 +192,10 @@ static void read_parts(reader *r, sheaf_message_view *view, const json_val *cont
 		return;
 	}
 	size_t at = 0, i = 0;
-	sheaf_str inside = members_inside(text), json = {NULL, 0};
+	sheaf_str inside = members_inside(text), json = inside;
 	for (json_iter it = json_each(content); json_next(&it); i++) {
 		list[i] = &parts[i];
-		if (!elements_next(inside, &at, &json))
+		if (count != 1 && !elements_next(inside, &at, &json))
 			json = (sheaf_str){NULL, 0};
 		read_part(r, &parts[i], it.value, json);
 		if (parts[i].kind == SHEAF_PART_TOOL_RESULT)
@@ -234,8 +237,8 @@ int message_read_kept(sheaf_message_view **out, const json_val *v, sheaf_str byt
 	sheaf_message_view *view = arena_zalloc(a, sizeof(*view));
 	if (view == NULL)
 		return err_nomem(err);
-	const json_val *content = NULL, *usage = NULL;
-	for (json_iter it = json_each(v); json_next(&it);) {
+	const json_val *content = NULL, *usage = NULL, *last = NULL;
+	for (json_iter it = json_each(v); json_next(&it); last = it.value) {
 		sheaf_str name = json_string(it.key);
 		sheaf_str *to = str_is(name, "role")          ? &view->role
 		                : str_is(name, "provider")    ? &view->provider
@@ -252,7 +255,7 @@ int message_read_kept(sheaf_message_view **out, const json_val *v, sheaf_str byt
 	}
 	view->json = bytes;
 	view->usage = read_usage(&r, usage);
-	read_parts(&r, view, content);
+	read_parts(&r, view, content, content == last);
 	if (!r.ok)
 		return err_nomem(err);
 	*out = view;

@@ -195,6 +195,29 @@ static int read_all(void)
 	return rc;
 }
 
+/* Content that comes last, or alone, or twice: its bytes are found by different ways. */
+static void finds_the_bytes_of_content(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *json;
+		const char *part;
+	} cases[] = {
+		{"{\"role\":\"user\",\"content\":[{\"type\":\"a\"}]}", "{\"type\":\"a\"}"},
+		{"{ \"content\" : [ {\"type\":\"]}\\\"\"} ] } ", "{\"type\":\"]}\\\"\"}"},
+		{"{\"content\":[\"x\"],\"role\":\"user\"}", "\"x\""},
+		{"{\"c\\u006fntent\":[1],\"content\":[2]}", "1"},
+		{"{\"x\":{\"content\":[7]},\"content\":[[]]}", "[]"},
+		{"{\"content\":\"text\"}", "\"text\""},
+	};
+	for (size_t i = 0; i < COUNT_OF(cases); i++) {
+		reading r = read_back(sheaf_str_of(cases[i].json));
+		assert_int_equal(r.view->part_count, 1);
+		assert_str(r.view->parts[0]->json, sheaf_str_of(cases[i].part));
+		reading_free(&r);
+	}
+}
+
 static void memory_runs_out(void **state)
 {
 	(void)state;
@@ -206,7 +229,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_every_part), cmocka_unit_test(reads_what_it_does_not_know),
 		cmocka_unit_test(joins_texts),      cmocka_unit_test(random_messages_round_trip),
-		cmocka_unit_test(memory_runs_out),
+		cmocka_unit_test(memory_runs_out),  cmocka_unit_test(finds_the_bytes_of_content),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
