@@ -62,6 +62,7 @@ int bench_pg_tail_typed(bench *b);
 int bench_pg_list_growth(bench *b);
 int bench_pg_list_owner_1m(bench *b);
 int bench_pg_hot(bench *b);
+int bench_pg_expire(bench *b);
 int bench_redis_append(bench *b);
 int bench_redis_append_everysec(bench *b);
 

@@ -19,12 +19,29 @@ static PGconn *connect_to(const char *variable)
 	return c;
 }
 
+static int no_line(void *ctx, sheaf_str line)
+{
+	(void)ctx, (void)line;
+	return 0;
+}
+
 static void migrate(const pg_side *p)
 {
 	char url[600];
 	sheaf_error err;
 	snprintf(url, sizeof(url), "%s?prefix=%s", getenv("SHEAF_TEST_POSTGRES"), p->prefix);
-	bench_check(sheaf_store_migrate(url, 0, NULL, NULL, &err), &err, "make the tables");
+	bench_check(sheaf_store_migrate(url, 0, no_line, NULL, &err), &err, "make the tables");
+}
+
+static void drop(const pg_side *p)
+{
+	pg_run(p, "DO $$ DECLARE r record; BEGIN"
+	          " FOR r IN SELECT oid::regclass AS name FROM pg_class"
+	          "  WHERE starts_with(relname, '@') AND relkind = 'r'"
+	          "  LOOP EXECUTE 'DROP TABLE ' || r.name; END LOOP;"
+	          " FOR r IN SELECT oid::regprocedure AS name FROM pg_proc"
+	          "  WHERE starts_with(proname, '@')"
+	          "  LOOP EXECUTE 'DROP FUNCTION ' || r.name; END LOOP; END $$");
 }
 
 bool pg_side_open(pg_side *p, const char *name, const char *prefix)
@@ -40,6 +57,7 @@ bool pg_side_open(pg_side *p, const char *name, const char *prefix)
 	p->admin = connect_to("SHEAF_TEST_POSTGRES_ADMIN");
 	PQclear(PQexec(p->admin, "SET client_min_messages = warning"));
 	p->bare = connect_to("SHEAF_TEST_POSTGRES_ROLE");
+	drop(p); /* what a run that was ended has left */
 	migrate(p);
 	snprintf(url, sizeof(url), "%s?prefix=%s", role, prefix);
 	bench_check(sheaf_open(&p->store, url, NULL, &err), &err, "open a store");
@@ -50,14 +68,7 @@ void pg_side_close(pg_side *p)
 {
 	sheaf_close(p->store);
 	PQfinish(p->bare);
-	pg_run(p,
-	       "DO $$ DECLARE r record; BEGIN"
-	       " FOR r IN SELECT oid::regprocedure AS name FROM pg_proc"
-	       "  WHERE left(proname, %d) = '%s' LOOP EXECUTE 'DROP FUNCTION ' || r.name; END LOOP;"
-	       " FOR r IN SELECT oid::regclass AS name FROM pg_class"
-	       "  WHERE left(relname, %d) = '%s' AND relkind = 'r' LOOP"
-	       "  EXECUTE 'DROP TABLE ' || r.name; END LOOP; END $$",
-	       (int)strlen(p->prefix), p->prefix, (int)strlen(p->prefix), p->prefix);
+	drop(p);
 	PQfinish(p->admin);
 }
 

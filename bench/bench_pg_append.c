@@ -233,18 +233,19 @@ static void module_open(module *m, const pg_side *p)
 		&err, "open the module");
 }
 
-static void bare_scan_make(pg_call *c, const pg_side *p, int64_t last)
+static void bare_scan_make(pg_call *c, const pg_side *p)
 {
 	pg_call_text(c, "p_owner", OWNER);
 	pg_call_text(c, "p_app", "bench");
 	pg_call_text(c, "p_session", "tail");
 	pg_call_null(c, "p_shard", PG_INT4);
-	pg_call_int(c, "p_low", PG_INT8, last - TAIL + 1);
-	pg_call_int(c, "p_high", PG_INT8, last);
+	pg_call_int(c, "p_low", PG_INT8, 0);
+	pg_call_int(c, "p_high", PG_INT8, INT64_MAX / 2);
+	pg_call_int(c, "p_span", PG_INT8, 256);
 	pg_call_int(c, "p_kinds", PG_INT8, -1);
 	pg_call_int(c, "p_backward", PG_BOOL, 1);
 	pg_call_int(c, "p_limit", PG_INT4, TAIL);
-	pg_call_int(c, "p_bytes", PG_INT8, 1 << 23);
+	pg_call_int(c, "p_bytes", PG_INT8, 1 << 22);
 	pg_call_prepare(c, p, "scan");
 }
 
@@ -343,7 +344,7 @@ static bool tail_open(pg_side *p, const char *name, sheaf_session **s, pg_call *
 	for (int i = 0; i < LOG / BATCH; i++)
 		append_batch(*s);
 	pg_run(p, "VACUUM ANALYZE @record, @session");
-	bare_scan_make(c, p, LOG);
+	bare_scan_make(c, p);
 	return true;
 }
 

@@ -54,6 +54,13 @@ static sheaf_session *open_session(sheaf_store *store, const char *name)
 	return s;
 }
 
+static void delete_session(sheaf_store *store, const char *name)
+{
+	sheaf_key key = {sheaf_str_of("bench"), sheaf_str_of("user"), sheaf_str_of(name)};
+	sheaf_error err;
+	bench_check(sheaf_store_delete(NULL, store, &key, NULL, &err), &err, "delete");
+}
+
 static void append_one(sheaf_session *s)
 {
 	sheaf_error err;
@@ -218,8 +225,9 @@ static void run(bench *b, const char *name, const char *variable)
 	bench_report(b, name, bench_median(ours, rounds), "us", bench_median(theirs, rounds), 1.15,
 	             false);
 	sheaf_session_close(s);
+	delete_session(store, "ours");
+	delete_session(store, "bare");
 	sheaf_close(store);
-	freeReplyObject(redisCommand(x.c, "FLUSHALL"));
 	bare_free(&x);
 }
 

@@ -33,6 +33,7 @@ static const struct {
 	{"pg-list-growth", bench_pg_list_growth},
 	{"pg-list-owner-1m", bench_pg_list_owner_1m},
 	{"pg-hot", bench_pg_hot},
+	{"pg-expire", bench_pg_expire},
 	{"redis-append", bench_redis_append},
 	{"redis-append-everysec", bench_redis_append_everysec},
 };
