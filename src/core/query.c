@@ -68,9 +68,11 @@ static void page_after(page *p)
 	p->g.count = kept;
 }
 
+/* Without a head the session is no fork, and its end is where the store says. */
 static int page_options(page *p, sheaf_scan *scan, const sheaf_read_options *o,
                         const sheaf_head *head, sheaf_error *err)
 {
+	uint64_t last = head != NULL ? sheaf_head_revision(head) : UINT64_MAX;
 	p->limit = OPTION(o, limit, 0);
 	if (p->limit == 0)
 		p->limit = PAGE_DEFAULT;
@@ -82,7 +84,7 @@ static int page_options(page *p, sheaf_scan *scan, const sheaf_read_options *o,
 	p->by_branch = p->branch.ptr != NULL;
 	if (p->by_branch && p->branch.len == 0)
 		p->branch = SHEAF_STR("main");
-	p->above = OPTION(o, own_only, 0) ? head_base(head) : 0;
+	p->above = head != NULL && OPTION(o, own_only, 0) ? head_base(head) : 0;
 
 	uint64_t from = OPTION(o, from_seq, 0);
 	*scan = (sheaf_scan){.size = sizeof(*scan), .from = from, .limit = SIZE_MAX};
@@ -90,8 +92,8 @@ static int page_options(page *p, sheaf_scan *scan, const sheaf_read_options *o,
 	if (scan->kinds == 0)
 		scan->kinds = SHEAF_KINDS_ALL;
 	scan->backward = p->newest || OPTION(o, backward, 0);
-	if (scan->backward && (from == 0 || from > sheaf_head_revision(head)))
-		scan->from = sheaf_head_revision(head);
+	if (scan->backward && (from == 0 || from > last))
+		scan->from = last;
 	if (!scan->backward && from <= p->above)
 		scan->from = p->above + 1;
 	/* Without filters of our own the store need not read further than the page. */
@@ -100,22 +102,39 @@ static int page_options(page *p, sheaf_scan *scan, const sheaf_read_options *o,
 	return 0;
 }
 
+/* The rows of a page, and the head they belong to; in one step if `at_once`. */
+static int page_read(page *p, sheaf_session *s, const sheaf_read_options *options, bool at_once,
+                     sheaf_head **head, sheaf_error *err)
+{
+	sheaf_scan scan;
+	int rc = at_once ? 0 : session_head(s, head, NULL, err);
+	if (rc == 0)
+		rc = page_options(p, &scan, options, *head, err);
+	if (rc == 0)
+		rc = gather_begin(&p->g, !OPTION(options, raw, 0), err);
+	if (rc != 0)
+		return rc;
+	rc = at_once ? session_read(s, &scan, page_row, p, head, err)
+	             : read_scan(s, *head, &scan, page_row, p, err);
+	return err_pass(err, &p->g.err, rc);
+}
+
 int sheaf_session_records(sheaf_records **out, sheaf_session *session,
                           const sheaf_read_options *options, sheaf_error *err)
 {
 	_cleanup_(head_freep) sheaf_head *head = NULL;
 	if (out == NULL || session == NULL)
 		return err_set(err, SHEAF_INVALID, "no session was given");
-	int rc = session_head(session, &head, NULL, err);
-	if (rc != 0)
-		return rc;
 	page p = {.next_seq = 0};
-	sheaf_scan scan;
-	rc = page_options(&p, &scan, options, head, err);
-	if (rc == 0)
-		rc = gather_begin(&p.g, !OPTION(options, raw, 0), err);
-	if (rc == 0)
-		rc = err_pass(err, &p.g.err, read_scan(session, head, &scan, page_row, &p, err));
+	bool at_once = session_reads(session);
+	int rc = page_read(&p, session, options, at_once, &head, err);
+	if (rc == 0 && at_once && head_base(head) != 0) {
+		/* Another session has taken the place of the one that was known. */
+		gather_end(&p.g);
+		head_freep(&head);
+		p = (page){.next_seq = 0};
+		rc = page_read(&p, session, options, false, &head, err);
+	}
 	if (rc == 0 && p.newest)
 		page_after(&p);
 	if (rc == 0)

@@ -354,6 +354,19 @@ void session_saw(sheaf_session *s, const sheaf_head *head)
 	(void)pthread_mutex_unlock(&s->lock);
 }
 
+/* What every read does with the head it got: `rc` is how getting it went. */
+static int alive(sheaf_session *s, const sheaf_head *head, const sheaf_head_state *state, int rc,
+                 sheaf_error *err)
+{
+	if (rc == SHEAF_NOT_FOUND || (rc == 0 && sheaf_head_hidden(head)))
+		return err_set(err, SHEAF_GONE, "the session was deleted");
+	if (rc == 0 && !s->expired_too)
+		rc = expiry_check(head, state, SHEAF_GONE, err);
+	if (rc == 0)
+		session_saw(s, head);
+	return rc;
+}
+
 int session_head(sheaf_session *s, sheaf_head **out, sheaf_head_state *state, sheaf_error *err)
 {
 	sheaf_head_state unwanted;
@@ -363,13 +376,37 @@ int session_head(sheaf_session *s, sheaf_head **out, sheaf_head_state *state, sh
 	if (state == NULL)
 		state = &unwanted;
 	int rc = store_head(s->store, &s->key.store, 0, head, state, err);
-	if (rc == SHEAF_NOT_FOUND || (rc == 0 && sheaf_head_hidden(head)))
-		return err_set(err, SHEAF_GONE, "the session was deleted");
-	if (rc == 0 && !s->expired_too)
-		rc = expiry_check(head, state, SHEAF_GONE, err);
+	rc = alive(s, head, state, rc, err);
 	if (rc != 0)
 		return rc;
-	session_saw(s, head);
+	*out = head;
+	head = NULL;
+	return 0;
+}
+
+bool session_reads(sheaf_session *s)
+{
+	sheaf_str source;
+	uint64_t base;
+	if (!store_reads(s->store))
+		return false;
+	(void)pthread_mutex_lock(&s->lock);
+	bool fork = sheaf_head_link(s->seen, 0, &source, &base) != 0;
+	(void)pthread_mutex_unlock(&s->lock);
+	return !fork;
+}
+
+int session_read(sheaf_session *s, const sheaf_scan *scan, sheaf_row_fn fn, void *ctx,
+                 sheaf_head **out, sheaf_error *err)
+{
+	sheaf_head_state state;
+	_cleanup_(head_freep) sheaf_head *head = sheaf_head_new();
+	if (head == NULL)
+		return err_nomem(err);
+	int rc = store_read(s->store, &s->key.store, scan, head, &state, fn, ctx, err);
+	rc = alive(s, head, &state, rc, err);
+	if (rc != 0)
+		return rc;
 	*out = head;
 	head = NULL;
 	return 0;

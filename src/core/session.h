@@ -30,6 +30,13 @@ struct sheaf_session {
  * SHEAF_EXPIRED. Every read begins with this. */
 int session_head(sheaf_session *s, sheaf_head **out, sheaf_head_state *state, sheaf_error *err);
 
+/* Whether session_read() will do: the store can, and the session is no fork as far as is known. */
+bool session_reads(sheaf_session *s);
+/* The head as above, and the session's own rows with it, in one step: they count only if this
+ * succeeds. The caller looks whether the head is a fork's after all. */
+int session_read(sheaf_session *s, const sheaf_scan *scan, sheaf_row_fn fn, void *ctx,
+                 sheaf_head **out, sheaf_error *err);
+
 /*
  * 0 for a session that lives; SHEAF_EXPIRED; `gone` when its grace is over, which is
  * how the caller says that there is none (SHEAF_GONE or SHEAF_NOT_FOUND).

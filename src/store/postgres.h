@@ -212,6 +212,9 @@ int pg_append(pg_place at, const sheaf_store_key *key, const sheaf_append_reques
               sheaf_append_reply *reply, sheaf_error *err);
 int pg_scan(pg_place at, const sheaf_store_key *key, const sheaf_scan *scan, sheaf_row_fn fn,
             void *ctx, sheaf_error *err);
+/* The same with the head, if it is not NULL. */
+int pg_read(pg_place at, const sheaf_store_key *key, const sheaf_scan *scan, sheaf_head *head,
+            sheaf_head_state *state, sheaf_row_fn fn, void *ctx, sheaf_error *err);
 int pg_find(pg_place at, const sheaf_store_key *key, sheaf_str id, uint64_t *seq, sheaf_error *err);
 int pg_header(pg_place at, const sheaf_store_key *key, sheaf_row_fn fn, void *ctx,
               sheaf_error *err);

@@ -98,7 +98,7 @@ static const struct {
 	[PG_APPEND] = {"append", 30},
 	[PG_HEAD] = {"get_head", 4},
 	[PG_FIND] = {"find", 5},
-	[PG_SCAN] = {"scan", 11},
+	[PG_SCAN] = {"scan", 12},
 	[PG_HEADER] = {"get_header", 4},
 	[PG_LIST] = {"list", 9},
 	[PG_LIST_EXPIRED] = {"list_expired", 8},

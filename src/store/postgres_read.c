@@ -122,6 +122,8 @@ typedef struct range {
 	int64_t created; /* of the session that is read; another one is not it */
 	size_t left;     /* rows */
 	bool begun;
+	sheaf_head *head; /* wanted with the first page; NULL: not, or no longer */
+	sheaf_head_state *state;
 } range;
 
 static int64_t clamp(uint64_t value)
@@ -147,6 +149,7 @@ static int fetch_page(pg_place at, const sheaf_store_key *key, const sheaf_scan 
 	pg_arg_bool(&a, scan->backward != 0);
 	pg_arg_i32(&a, page_rows(g));
 	pg_arg_i64(&a, PAGE_BYTES);
+	pg_arg_bool(&a, g->head != NULL);
 	return pg_call(at.server, PG_SCAN, &a, pg_deadline(at.server), NULL, out, err);
 }
 
@@ -169,14 +172,25 @@ static int page_session(const PGresult *r, range *g, sheaf_error *err)
 	return 0;
 }
 
-/* Takes what a page has answered off the range. */
-static void take_off(const PGresult *r, const sheaf_scan *scan, range *g, int asked)
+/* Head and state are the next two rows, if they were asked for. */
+static int page_head(pg_place at, const sheaf_store_key *key, const PGresult *r, range *g,
+                     sheaf_error *err)
+{
+	if (g->head == NULL)
+		return 0;
+	g->state->stored_us = pg_get_i64(r, 1, 0);
+	g->state->now_us = pg_get_i64(r, 1, 1);
+	return pg_head_read(at, key, pg_get_text(r, 1, 4), pg_get_text(r, 2, 4), g->head, err);
+}
+
+/* Takes what a page has answered off the range. `first` is its first record. */
+static void take_off(const PGresult *r, int first, const sheaf_scan *scan, range *g, int asked)
 {
 	int rows = PQntuples(r);
 	int64_t bytes = 0;
-	for (int i = 1; i < rows; i++)
+	for (int i = first; i < rows; i++)
 		bytes += PQgetlength(r, i, 4);
-	bool cut = rows > 1 && (rows - 1 >= asked || bytes >= PAGE_BYTES);
+	bool cut = rows > first && (rows - first >= asked || bytes >= PAGE_BYTES);
 	int64_t last = cut              ? pg_get_i64(r, rows - 1, 0)
 	               : scan->backward ? g->high - g->span + 1
 	                                : g->low + g->span - 1;
@@ -190,11 +204,11 @@ static void take_off(const PGresult *r, const sheaf_scan *scan, range *g, int as
 		g->span *= 8; /* few of these kinds: look further */
 }
 
-static int give_page(const PGresult *r, range *g, buf *room, sheaf_row_fn fn, void *ctx,
+static int give_page(const PGresult *r, int first, range *g, buf *room, sheaf_row_fn fn, void *ctx,
                      sheaf_error *err)
 {
 	int rc = 0;
-	for (int i = 1; i < PQntuples(r) && rc == 0; i++) {
+	for (int i = first; i < PQntuples(r) && rc == 0; i++) {
 		sheaf_row row;
 		rc = read_row(r, i, room, &row, err);
 		g->left--;
@@ -204,8 +218,8 @@ static int give_page(const PGresult *r, range *g, buf *room, sheaf_row_fn fn, vo
 	return rc;
 }
 
-int pg_scan(pg_place at, const sheaf_store_key *key, const sheaf_scan *scan, sheaf_row_fn fn,
-            void *ctx, sheaf_error *err)
+int pg_read(pg_place at, const sheaf_store_key *key, const sheaf_scan *scan, sheaf_head *head,
+            sheaf_head_state *state, sheaf_row_fn fn, void *ctx, sheaf_error *err)
 {
 	_cleanup_(buf_free) buf room = BUF_INIT(SHEAF_RECORD_BYTES_MAX + 1);
 	range g = {
@@ -213,21 +227,32 @@ int pg_scan(pg_place at, const sheaf_store_key *key, const sheaf_scan *scan, she
 		.high = scan->backward ? clamp(scan->from) : INT64_MAX,
 		.span = PAGE_ROWS_FIRST,
 		.left = scan->limit,
+		.head = head,
+		.state = state,
 	};
 	do {
 		_cleanup_(pg_clearp) PGresult *r = NULL;
-		int asked = page_rows(&g);
+		int asked = page_rows(&g), first = g.head != NULL ? 3 : 1;
 		int rc = fetch_page(at, key, scan, &g, &r, err);
 		if (rc == 0)
 			rc = page_session(r, &g, err);
+		if (rc == 0)
+			rc = page_head(at, key, r, &g, err);
 		if (rc == 0) {
-			rc = give_page(r, &g, &room, fn, ctx, err);
-			take_off(r, scan, &g, asked);
+			rc = give_page(r, first, &g, &room, fn, ctx, err);
+			take_off(r, first, scan, &g, asked);
 		}
 		if (rc != 0)
 			return rc < 0 ? rc : 0;
+		g.head = NULL;
 	} while (g.left > 0 && g.low <= g.high);
 	return 0;
+}
+
+int pg_scan(pg_place at, const sheaf_store_key *key, const sheaf_scan *scan, sheaf_row_fn fn,
+            void *ctx, sheaf_error *err)
+{
+	return pg_read(at, key, scan, NULL, NULL, fn, ctx, err);
 }
 
 /* ---- Lists --------------------------------------------------------------------------- */

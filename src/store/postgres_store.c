@@ -63,6 +63,13 @@ static int postgres_scan(void *backend, const sheaf_store_key *key, const sheaf_
 	return pg_scan(here(backend), key, scan, fn, ctx, err);
 }
 
+static int postgres_read(void *backend, const sheaf_store_key *key, const sheaf_scan *scan,
+                         sheaf_head *out, sheaf_head_state *state, sheaf_row_fn fn, void *ctx,
+                         sheaf_error *err)
+{
+	return pg_read(here(backend), key, scan, out, state, fn, ctx, err);
+}
+
 static int postgres_find(void *backend, const sheaf_store_key *key, sheaf_str id, uint64_t *seq,
                          sheaf_error *err)
 {
@@ -178,6 +185,7 @@ SHEAF_API const sheaf_store_ops sheaf_store_module = {
 	.queue_cancel = postgres_queue_cancel,
 	.queue_list = postgres_queue_list,
 	.migrate = postgres_migrate,
+	.read = postgres_read,
 };
 
 #endif

@@ -289,6 +289,11 @@ bool store_remote(const sheaf_store *s)
 	return s->remote;
 }
 
+bool store_reads(const sheaf_store *s)
+{
+	return s->ops.read != NULL;
+}
+
 bool store_states(const sheaf_store *s)
 {
 	return s->ops.state_read != NULL && s->ops.state_apply != NULL;
@@ -335,6 +340,27 @@ int store_scan(sheaf_store *s, const sheaf_store_key *key, const sheaf_scan *sca
 		rc = call_fault_point("scan", err);
 	if (rc == 0)
 		rc = s->ops.scan(s->backend, key, scan, fn, ctx, err);
+	return call_finish(&c, rc);
+}
+
+int store_read(sheaf_store *s, const sheaf_store_key *key, const sheaf_scan *scan, sheaf_head *out,
+               sheaf_head_state *state, sheaf_row_fn fn, void *ctx, sheaf_error *err)
+{
+	call c;
+	err = call_begin(&c, err);
+	int rc = call_check_store(s, err);
+	if (rc == 0)
+		rc = call_check_key(key, err);
+	if (rc == 0 && (scan == NULL || scan->size < sizeof(*scan) || fn == NULL))
+		rc = call_no_argument("scan", err);
+	if (rc == 0)
+		rc = call_fault_point("read", err);
+	if (rc == 0) {
+		memset(state, 0, sizeof(*state));
+		rc = s->ops.read(s->backend, key, scan, out, state, fn, ctx, err);
+	}
+	if (rc == 0 && s->readonly)
+		state->readonly = 1;
 	return call_finish(&c, rc);
 }
 

@@ -17,6 +17,9 @@ int store_append(sheaf_store *s, const sheaf_store_key *key, sheaf_append_reques
                  sheaf_append_reply *reply, sheaf_error *err);
 int store_scan(sheaf_store *s, const sheaf_store_key *key, const sheaf_scan *scan, sheaf_row_fn fn,
                void *ctx, sheaf_error *err);
+/* Only of a store that store_reads(). */
+int store_read(sheaf_store *s, const sheaf_store_key *key, const sheaf_scan *scan, sheaf_head *out,
+               sheaf_head_state *state, sheaf_row_fn fn, void *ctx, sheaf_error *err);
 int store_find(sheaf_store *s, const sheaf_store_key *key, sheaf_str id, uint64_t *seq,
                sheaf_error *err);
 int store_header(sheaf_store *s, const sheaf_store_key *key, sheaf_row_fn fn, void *ctx,
@@ -52,6 +55,7 @@ int store_wait(sheaf_store *s, const sheaf_store_key *key, uint64_t revision, in
 
 bool store_readonly(const sheaf_store *s);
 bool store_remote(const sheaf_store *s);
+bool store_reads(const sheaf_store *s);  /* head and records in one step */
 bool store_states(const sheaf_store *s); /* keeps user and app state */
 
 /* The built-in tables. */

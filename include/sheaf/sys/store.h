@@ -387,6 +387,12 @@ typedef struct sheaf_store_ops {
 	int (*migrate)(sheaf_str rest, const sheaf_store_options *options,
 	               sheaf_str (*option)(const void *url, const char *name), const void *url,
 	               int print, sheaf_text_fn fn, void *ctx, sheaf_error *err);
+
+	/** Optional. head() without `write` and scan() in one step, for stores where each costs a
+	 * round trip. The head is there before the first row is given. */
+	int (*read)(void *backend, const sheaf_store_key *key, const sheaf_scan *scan,
+	            sheaf_head *out, sheaf_head_state *state, sheaf_row_fn fn, void *ctx,
+	            sheaf_error *err);
 } sheaf_store_ops;
 
 /**
