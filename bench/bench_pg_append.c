@@ -69,6 +69,7 @@ static void bare_append_make(bare_append *x, const pg_side *p, const char *sessi
 	pg_call_null(c, "p_shard", PG_INT4);
 	pg_call_text(c, "p_sync", "local");
 	pg_call_int(c, "p_create", PG_BOOL, 0);
+	pg_call_int(c, "p_revive", PG_BOOL, 0);
 	pg_call_int(c, "p_retry", PG_BOOL, 0);
 	x->revision = pg_call_int(c, "p_revision", PG_INT8, 0);
 	pg_call_int(c, "p_created", PG_INT8, created);
@@ -86,6 +87,8 @@ static void bare_append_make(bare_append *x, const pg_side *p, const char *sessi
 	              (size_t)PQgetlength(r, 0, head));
 	pg_call_int(c, "p_modified", PG_INT8, pg_get_int(r, 0, "modified"));
 	pg_call_int(c, "p_ttl", PG_INT8, 0);
+	pg_call_int(c, "p_grace", PG_INT8, 0);
+	pg_call_null(c, "p_state", PG_BYTEA);
 	pg_call_null(c, "p_source", PG_TEXT);
 	pg_call_array(c, "p_links", PG_TEXTS, 0, NULL, 0);
 	pg_call_array(c, "p_bases", PG_INT8S, 0, NULL, 0);
@@ -246,6 +249,7 @@ static void bare_scan_make(pg_call *c, const pg_side *p)
 	pg_call_int(c, "p_backward", PG_BOOL, 1);
 	pg_call_int(c, "p_limit", PG_INT4, TAIL);
 	pg_call_int(c, "p_bytes", PG_INT8, 1 << 22);
+	pg_call_int(c, "p_head", PG_BOOL, 0);
 	pg_call_prepare(c, p, "scan");
 }
 
