@@ -40,7 +40,7 @@ SHEAF_API int sheaf_watch_open(sheaf_watch **out, sheaf_session *session, uint64
  * @return 0; SHEAF_TIMEOUT if there is nothing yet; SHEAF_GONE if the session was
  *         deleted (also if another has its key by now); SHEAF_STALE if it ends
  *         before what was seen, as after the loss of a store's newest records;
- *         SHEAF_CANCELLED
+ *         SHEAF_EXPIRED; SHEAF_CANCELLED
  */
 SHEAF_API int sheaf_watch_next(sheaf_records **out, sheaf_watch *watch, int64_t timeout_us,
                                sheaf_error *err);

@@ -131,6 +131,10 @@ END
 
 @test "copy: killed at any moment, the next run ends it" {
 	many 12 2000 300
+	sheaf -S jsonl:from fork s1 child1 >/dev/null
+	sheaf -S jsonl:from fork s2 a-child >/dev/null
+	sheaf -S jsonl:from append a-child 'on its own' >/dev/null
+	sheaf -S jsonl:from rm s2 2>/dev/null
 	killed=0
 	for i in $(seq 40); do
 		"$SHEAF_BIN" copy jsonl:from jsonl:to -q 3>&- &

@@ -558,6 +558,38 @@ CASE(store_copy_of_one_owner_or_all)
 	sheaf_close(to);
 }
 
+CASE(store_copy_of_what_has_expired)
+{
+	sheaf_store *from = memory_open(t);
+	sheaf_copy_totals done;
+	sheaf_key key = key_of(t, "u", "s"), over = key_of(t, "u", "over");
+	sheaf_session_options o = SHEAF_SESSION_OPTIONS_INIT;
+	sheaf_session *s = NULL;
+	o.ttl_us = 1;
+	OK(sheaf_session_open(&s, from, &key, &o, &t->err));
+	t_keep(t, s);
+	s = t_open_in(t, from, &over, SHEAF_OPEN_NEW);
+	sheaf_retention soon = SHEAF_RETENTION_INIT;
+	soon.ttl_us = soon.grace_us = 1;
+	OK(sheaf_session_retain(s, &soon, NULL, NULL, &t->err));
+	usleep(5000);
+	/* What can be undeleted is copied, what is as good as deleted is not. */
+	OK(copy(t, from, t->store, &done));
+	EQ(done.sessions, 1);
+	EQ(done.copied, 1);
+	usleep(5000);
+	OK(copy(t, from, t->store, &done));
+	EQ(done.equal, 1);
+	sheaf_retention day = SHEAF_RETENTION_INIT;
+	day.ttl_us = INT64_C(86400) * 1000000;
+	OK(sheaf_store_undelete(from, &key, &day, NULL, &t->err));
+	OK(copy(t, from, t->store, &done));
+	EQ(done.extended, 1);
+	same(t, from, t->store);
+	trash_sessions(t);
+	sheaf_close(from);
+}
+
 /* ---- Beside the log ---------------------------------------------------------------- */
 
 static void enqueue(suite *t, sheaf_session *s, const char *id, const char *content, int priority)
