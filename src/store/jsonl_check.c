@@ -406,17 +406,31 @@ static int repair_locked(jlog *log, const checking *k, sheaf_error *err)
 	return rc;
 }
 
-/* The queue is repaired whether or not its log is damaged. */
-static int repair_queue(jlog *log, const checking *k, int64_t deadline_us, sheaf_error *err)
+/* The queue is repaired whether or not its log is damaged. What is found is told first. */
+static int repair_queue(const checking *k, int64_t created_us, int64_t deadline_us,
+                        sheaf_error *err)
+{
+	jqueue_report found;
+	int rc = jqueue_examine(k->o, k->session, NULL, deadline_us, &found, err);
+	if (rc || found.what != SHEAF_PROBLEM_DAMAGE)
+		return rc;
+	rc = report_queue(k, &found);
+	return rc ? rc : jqueue_examine(k->o, k->session, &created_us, deadline_us, &found, err);
+}
+
+static int repair_both(jlog *log, const checking *k, int64_t deadline_us, sheaf_error *err)
 {
 	sheaf_session_info info;
-	jqueue_report found;
-	if (log->owner->store->single || log->readonly || sheaf_head_hidden(log->head))
-		return 0;
+	int rc = 0;
+	bool damaged = log->damaged;
 	sheaf_head_info(log->head, &info);
-	int rc = jqueue_examine(log->owner, log->session, &info.created_us, deadline_us, &found,
-	                        err);
-	return rc ? rc : found.what == SHEAF_PROBLEM_DAMAGE ? report_queue(k, &found) : 0;
+	int64_t created_us = info.created_us;
+	bool queue = !log->owner->store->single && !sheaf_head_hidden(log->head);
+	if (damaged)
+		rc = repair_locked(log, k, err);
+	if (rc == 0 && queue)
+		rc = repair_queue(k, created_us, deadline_us, err);
+	return rc && damaged ? err_unknown(err, rc) : rc;
 }
 
 static int repair_session(jlog *log, checking *k, int64_t deadline_us, sheaf_error *err)
@@ -432,9 +446,7 @@ static int repair_session(jlog *log, checking *k, int64_t deadline_us, sheaf_err
 	if (rc == SHEAF_DAMAGED)
 		rc = err_set(err, SHEAF_FORMAT, "the header cannot be read");
 	if (rc == 0)
-		rc = repair_queue(log, k, deadline_us, err);
-	if (rc == 0 && log->damaged)
-		rc = repair_locked(log, k, err);
+		rc = repair_both(log, k, deadline_us, err);
 	if (log->file) {
 		totals->sessions = 1;
 		totals->records = jlog_count(log);

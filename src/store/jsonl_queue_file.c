@@ -43,8 +43,8 @@ void jqueue_free(jqueue *q)
 
 void jqueue_leave(jqueue *q)
 {
-	if (q->fd >= 0)
-		io_lock_try(q->fd, F_UNLCK);
+	if (q->fd >= 0 && io_lock_try(q->fd, F_UNLCK))
+		jqueue_unload(q); /* closing gives it up for certain */
 }
 
 static void file_name(char out[JSONL_NAME_ROOM], const char *session)
@@ -256,8 +256,6 @@ static int settle(jqueue *q, bool write, sheaf_error *err)
 		jqueue_unload(q);
 		return rc ? rc : 1;
 	}
-	if (rc)
-		jqueue_unload(q);
 	return rc;
 }
 
@@ -272,6 +270,8 @@ int jqueue_enter(jqueue *q, bool write, int64_t deadline_us, sheaf_error *err)
 		if (rc)
 			return rc;
 		rc = settle(q, write, err);
+		if (rc < 0)
+			jqueue_unload(q);
 		if (rc <= 0)
 			return rc;
 	}

@@ -139,12 +139,33 @@ static bool canary_legal(const trial *t, const char *canary)
 	return false;
 }
 
+static bool lives(const char *text)
+{
+	return strstr(text, ": absent\n") == NULL && strstr(text, ": hidden\n") == NULL;
+}
+
+/* What was taken out of a queue stays in its file for a while, but not longer than its session. */
+static bool queue_canary_legal(const trial *t, const char *path, const char *canary)
+{
+	if (strstr(path, "/.queue/") == NULL)
+		return false;
+	for (size_t who = 0; who < t->r->who.count; who++)
+		for (unsigned i = newest_state(t) + 1; i-- > 0;) {
+			const char *text = t->r->texts[i][who];
+			if (strstr(text, canary))
+				return true;
+			if (i <= t->r->floor[t->acked][who] && !lives(text))
+				break;
+		}
+	return false;
+}
+
 /* What was deleted is nowhere: every canary in a file is one that may be there. (What a damage
  * took out of sight stays where it is, and then in the copy a repair keeps.) */
 static void judge_canaries(trial *t)
 {
 	for (unsigned i = 0; i < t->r->count; i++)
-		if (t->r->steps[i].kind == STEP_DAMAGE)
+		if (step_damages(&t->r->steps[i]))
 			return;
 	for (size_t i = 0; i < t->img->count && !t->bad; i++) {
 		const image_node *n = &t->img->nodes[i];
@@ -162,15 +183,10 @@ static void judge_canaries(trial *t)
 			/* One that a sector's end cut off says nothing. */
 			if (at == end || *at != ' ')
 				continue;
-			if (!canary_legal(t, canary))
+			if (!canary_legal(t, canary) && !queue_canary_legal(t, n->path, canary))
 				object(t, "%s holds %s, which was deleted", n->path, canary);
 		}
 	}
-}
-
-static bool lives(const char *text)
-{
-	return strstr(text, ": absent\n") == NULL && strstr(text, ": hidden\n") == NULL;
 }
 
 static bool damaged(const char *text)
@@ -324,6 +340,33 @@ static sheaf_session *open_session(trial *t, size_t who, const char *when)
 	return rc ? NULL : s;
 }
 
+static bool has_queues(const recording *r)
+{
+	for (unsigned i = 0; i < r->count; i++)
+		if (r->steps[i].kind == STEP_PUT)
+			return true;
+	return false;
+}
+
+/* A queue takes one more item, and keeps what is there. */
+static int judge_queue(trial *t, sheaf_session *s, size_t who, sheaf_error *err)
+{
+	sheaf_enqueue_options options = SHEAF_ENQUEUE_OPTIONS_INIT;
+	int rc, again;
+	char *before = queue_text(s, &rc, err);
+	options.priority = -100;
+	if (rc == 0)
+		rc = sheaf_session_enqueue(s, SHEAF_STR("it goes on"), &options, NULL, err);
+	char *after = queue_text(s, &again, err);
+	if (rc == 0 && again == 0 &&
+	    (strncmp(before, after, strlen(before)) != 0 || strcmp(before, after) == 0))
+		object(t, "the queue of %s lost something: %.300s\nwas: %.300s",
+		       t->r->who.names[who], after, before);
+	free(before);
+	free(after);
+	return rc ? rc : again;
+}
+
 /* Each living session takes one more message, after what is there. */
 static void judge_append(trial *t, size_t who)
 {
@@ -334,6 +377,8 @@ static void judge_append(trial *t, size_t who)
 		return;
 	int rc = sheaf_session_append_text(s, SHEAF_ROLE_USER, SHEAF_STR("life goes on"), NULL,
 	                                   &err);
+	if (rc == 0 && has_queues(t->r))
+		rc = judge_queue(t, s, who, &err);
 	sheaf_session_close(s);
 	if (rc) {
 		object(t, "%s takes no message: %s, %s", t->r->who.names[who], sheaf_code_name(rc),

@@ -228,10 +228,11 @@ static void map_stat(void *ctx, struct statx *st)
 static void note_spoiled(recording *r, const step *s)
 {
 	op o = {.kind = OP_SPOIL};
-	char path[400];
+	char file[200], path[500];
 	struct stat st;
 
-	snprintf(path, sizeof(path), "%s/" CUT_STORE "/%s.jsonl", r->dir, s->session);
+	step_file(s, file, sizeof(file));
+	snprintf(path, sizeof(path), "%s/" CUT_STORE "/%s", r->dir, file);
 	if (stat(path, &st))
 		abort();
 	o.node = node_of(r, st.st_ino);
@@ -316,7 +317,7 @@ static void play(recording *r)
 		rc = player_do(&p, s, r->at[i], false, &err);
 		if (rc)
 			break;
-		if (s->kind == STEP_DAMAGE || s->kind == STEP_TEAR)
+		if (step_damages(s) || step_tears(s))
 			note_spoiled(r, s);
 		note(r, (op){.kind = OP_ACK})->step++;
 		take_texts(r, i + 1);

@@ -198,7 +198,7 @@ static void expect_undamaged(run *r, unsigned mask, const char *when)
 static unsigned mask_for(const run *r, unsigned mask)
 {
 	for (const step *s = r->g->sc->setup; s->kind != STEP_END; s++)
-		if (s->kind == STEP_DAMAGE || s->kind == STEP_TEAR)
+		if (step_damages(s) || step_tears(s))
 			return mask & ~(1u << SHEAF_PROBLEM_DAMAGE | 1u << SHEAF_PROBLEM_TORN);
 	return mask;
 }

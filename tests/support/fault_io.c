@@ -402,6 +402,20 @@ static void do_sleep_us(void *ctx, int64_t us)
 	io.monotonic += us > 0 ? us : 0;
 }
 
+/* The machine's time since boot is the monotonic clock's, and it never boots again. */
+static int64_t do_boottime_us(void *ctx)
+{
+	(void)ctx;
+	return io.monotonic;
+}
+
+static int do_boot_id(void *ctx, char out[SHEAF_BOOT_ID_ROOM])
+{
+	(void)ctx;
+	memcpy(out, "6ba7b810-9dad-11d1-80b4-00c04fd430c8", SHEAF_BOOT_ID_ROOM);
+	return 0;
+}
+
 /* ---- What tests call ------------------------------------------------------------------- */
 
 const struct sheaf_io *fault_io_table(void)
@@ -410,7 +424,9 @@ const struct sheaf_io *fault_io_table(void)
 	static const sheaf_io table = {.size = sizeof(table),
 	                               FAULT_SLOTS(FAULT_SLOT_FILL).realtime_us = do_realtime_us,
 	                               .monotonic_us = do_monotonic_us,
-	                               .sleep_us = do_sleep_us};
+	                               .sleep_us = do_sleep_us,
+	                               .boottime_us = do_boottime_us,
+	                               .boot_id = do_boot_id};
 	return &table;
 }
 

@@ -335,26 +335,36 @@ static int do_repair(player *p, const step *what, sheaf_error *err)
 	return rc;
 }
 
+static int do_queue(player *p, sheaf_session *s, const step *what, unsigned at, bool again,
+                    sheaf_error *err)
+{
+	char *content = text_make(what->session, at, 0, what->bytes);
+	int rc = player_queue(p, s, what, at, again, content, err);
+	free(content);
+	return rc;
+}
+
 /* ---- Steps behind the library's back ------------------------------------------------------ */
 
 static int spoil(player *p, const step *what)
 {
 	static const char half[] = "{\"type\":\"message\",\"id\":\"torn\",\"parent_id\":\"rec";
 	const sheaf_io *io = fault_io_table();
-	char path[400];
+	char file[200], path[500];
 	struct stat st;
 	char byte = 0;
 
-	snprintf(path, sizeof(path), "%s/%s.jsonl", p->dir, what->session);
+	step_file(what, file, sizeof(file));
+	snprintf(path, sizeof(path), "%s/%s", p->dir, file);
 	int fd = io->open_root(NULL, path, O_RDWR, 0);
 	if (fd < 0 || fstat(fd, &st))
 		abort();
-	off_t at = what->kind == STEP_TEAR ? st.st_size : st.st_size * 2 / 3;
-	if (what->kind == STEP_DAMAGE && io->pread(NULL, fd, &byte, 1, at) != 1)
+	off_t at = step_tears(what) ? st.st_size : st.st_size * 2 / 3;
+	if (step_damages(what) && io->pread(NULL, fd, &byte, 1, at) != 1)
 		abort();
 	byte ^= 4;
-	const void *bytes = what->kind == STEP_TEAR ? (const void *)half : &byte;
-	size_t len = what->kind == STEP_TEAR ? sizeof(half) - 1 : 1;
+	const void *bytes = step_tears(what) ? (const void *)half : &byte;
+	size_t len = step_tears(what) ? sizeof(half) - 1 : 1;
 	if (io->pwrite(NULL, fd, bytes, len, at) != (ssize_t)len)
 		abort();
 	io->close(NULL, fd);
@@ -447,6 +457,13 @@ static int read_context(sheaf_session *s, words *w, sheaf_error *err)
 	return rc;
 }
 
+static int read_queue(sheaf_session *s, words *w, sheaf_error *err)
+{
+	int rc;
+	w->text = queue_text(s, &rc, err);
+	return rc;
+}
+
 static int read_check(sheaf_store *store, words *w, sheaf_error *err)
 {
 	sheaf_report *r = NULL;
@@ -483,6 +500,7 @@ static int do_read(player *p, const step *what, sheaf_error *err)
 		     : what->kind == STEP_PATH    ? read_path(s, &w, err)
 		     : what->kind == STEP_TREE    ? read_tree(s, &w, err)
 		     : what->kind == STEP_CONTEXT ? read_context(s, &w, err)
+		     : what->kind == STEP_QUEUE   ? read_queue(s, &w, err)
 		                                  : read_check(p->store, &w, err);
 	p->said = w.text;
 	return rc;
@@ -523,6 +541,8 @@ int player_do(player *p, const step *what, unsigned at, bool again, sheaf_error 
 		return do_repair(p, what, err);
 	case STEP_DAMAGE:
 	case STEP_TEAR:
+	case STEP_DAMAGE_QUEUE:
+	case STEP_TEAR_QUEUE:
 		return spoil(p, what);
 	default:
 		break;
@@ -542,6 +562,10 @@ int player_do(player *p, const step *what, unsigned at, bool again, sheaf_error 
 	case STEP_COPY:
 	case STEP_EXPORT:
 		return do_derive(p, s, what, again, err);
+	case STEP_PUT:
+	case STEP_TAKE:
+	case STEP_CANCEL:
+		return do_queue(p, s, what, at, again, err);
 	case STEP_OPEN:
 		return 0;
 	default:

@@ -35,6 +35,9 @@ typedef enum step_kind {
 	STEP_DELETE,
 	STEP_PURGE,
 	STEP_REPAIR,
+	STEP_PUT,    /* an item of `bytes` bytes into the queue, under an id of ours */
+	STEP_TAKE,   /* claims `count` items and acknowledges them */
+	STEP_CANCEL, /* the item of step `count` */
 	/* these only read, and say what they read */
 	STEP_LIST,
 	STEP_RECORDS,
@@ -42,9 +45,12 @@ typedef enum step_kind {
 	STEP_TREE,
 	STEP_PATH,
 	STEP_CHECK,
+	STEP_QUEUE,
 	/* these change files behind the library's back; for setups on jsonl */
 	STEP_DAMAGE, /* flips a bit in the middle of the log */
-	STEP_TEAR    /* puts half a line at the end */
+	STEP_TEAR,   /* puts half a line at the end */
+	STEP_DAMAGE_QUEUE,
+	STEP_TEAR_QUEUE
 } step_kind;
 
 typedef struct step {
@@ -71,6 +77,10 @@ extern const size_t scenario_count;
 
 size_t steps_count(const step *steps);
 bool step_reads(const step *s);
+bool step_damages(const step *s);
+bool step_tears(const step *s);
+/* The file a damage or a tear is done to, beneath the store's directory. */
+void step_file(const step *s, char *out, size_t room);
 
 #define PLAY_SESSIONS 8
 
@@ -90,6 +100,7 @@ typedef struct player {
 		sheaf_session *handle;
 	} open[PLAY_SESSIONS];
 	char auto_id[64][SHEAF_ID_ROOM]; /* by step: what the library called it */
+	char token[64][SHEAF_ID_ROOM];   /* by step: what it claimed and has not acknowledged */
 	char *said;                      /* what the last reading step said; malloc */
 	bool existed;                    /* a repeat found its work done */
 } player;
@@ -109,6 +120,11 @@ void player_free(player *p);  /* all of it */
  * earlier try left behind for success.
  */
 int player_do(player *p, const step *s, unsigned at, bool again, sheaf_error *err);
+
+/* play_queue.c: the steps on queues, and the queue of a session as text; malloc. */
+int player_queue(player *p, sheaf_session *s, const step *what, unsigned at, bool again,
+                 const char *content, sheaf_error *err);
+char *queue_text(sheaf_session *s, int *rc, sheaf_error *err);
 
 /* ---- What a store says ------------------------------------------------------------ */
 

@@ -134,6 +134,19 @@ static int put_head(words *w, sheaf_session *s, bool masked)
 	return 0;
 }
 
+/* What waits. A queue that cannot be read is as damaged as a log. */
+static void put_queue(words *w, sheaf_session *s)
+{
+	sheaf_error err = {0};
+	int rc;
+	char *text = queue_text(s, &rc, &err);
+	if (rc)
+		putf(w, "  queue: %s, damaged\n", sheaf_code_name(rc));
+	else
+		put(w, text, strlen(text));
+	free(text);
+}
+
 char *session_text(sheaf_store *store, const char *dir, const char *name, bool masked)
 {
 	sheaf_session_options options = SHEAF_SESSION_OPTIONS_INIT;
@@ -156,6 +169,8 @@ char *session_text(sheaf_store *store, const char *dir, const char *name, bool m
 	put(&w, "\n", 1);
 	if (rc == 0)
 		rc = put_head(&w, s, masked);
+	if (rc == 0)
+		put_queue(&w, s);
 	if (rc == 0)
 		rc = put_records(&w, s, masked);
 	if (rc)

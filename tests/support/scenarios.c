@@ -1,6 +1,9 @@
 /* The scenarios that faults and crashes are tried on. */
 #include "play.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #define PROCESS SHEAF_DURABILITY_PROCESS
 
 /* clang-format off */
@@ -35,6 +38,12 @@
 #define PATH(s) {.kind = STEP_PATH, .session = (s)}
 #define DAMAGE(s) {.kind = STEP_DAMAGE, .session = (s)}
 #define TEAR(s) {.kind = STEP_TEAR, .session = (s)}
+#define PUT(s, n) {.kind = STEP_PUT, .session = (s), .bytes = (n)}
+#define TAKE(s, k) {.kind = STEP_TAKE, .session = (s), .count = (k)}
+#define CANCEL(s, step) {.kind = STEP_CANCEL, .session = (s), .count = (step)}
+#define QUEUE(s) {.kind = STEP_QUEUE, .session = (s)}
+#define DAMAGE_QUEUE(s) {.kind = STEP_DAMAGE_QUEUE, .session = (s)}
+#define TEAR_QUEUE(s) {.kind = STEP_TEAR_QUEUE, .session = (s)}
 /* clang-format on */
 
 const scenario scenarios[] = {
@@ -93,6 +102,27 @@ const scenario scenarios[] = {
          STEPS(TEXT("a", 60), CUSTOM("a", 520), REOPEN, TEXT("a", 50), AGAIN("a", 0), RECORDS("a"),
                DELETE("a")),
          true, 97},
+	{"queue", STEPS(CREATE("a"), TEXT("a", 40)),
+         STEPS(PUT("a", 60), PUT("a", 900), TEXT("a", 30), TAKE("a", 1), PUT("a", 30),
+               CANCEL("a", 1), QUEUE("a"), TAKE("a", 5), TAKE("a", 1)),
+         false, 1},
+	{"queue-delete", STEPS(CREATE("a"), TEXT("a", 40), PUT("a", 80), CREATE("one/two/b")),
+         STEPS(PUT("one/two/b", 50), DELETE("a"), CREATE("a"), QUEUE("a"), PUT("a", 70),
+               DELETE("one/two/b"), TAKE("a", 1), DELETE("a")),
+         false, 1},
+	{"queue-forked", STEPS(CREATE("a"), TEXT("a", 40), PUT("a", 80)),
+         STEPS(FORK("a", "b"), PUT("b", 50), DELETE("a"), TAKE("b", 1), PUT("b", 20), DELETE("b")),
+         false, 1},
+	{"queue-reopen", STEPS(CREATE("a"), PUT("a", 80), PUT("a", 40)),
+         STEPS(REOPEN, PUT("a", 60), REOPEN, TAKE("a", 2), QUEUE("a"), REOPEN, QUEUE("a")), true,
+         1},
+	{"queue-rewritten", STEPS(CREATE("a"), PUT("a", 33000), PUT("a", 34000), PUT("a", 20)),
+         STEPS(TAKE("a", 2), PUT("a", 50), TAKE("a", 1), QUEUE("a")), true, 1},
+	{"queue-torn", STEPS(CREATE("a"), PUT("a", 80), PUT("a", 30), TEAR_QUEUE("a")),
+         STEPS(REOPEN, QUEUE("a"), PUT("a", 200), TAKE("a", 1), DELETE("a")), true, 1},
+	{"queue-repair",
+         STEPS(CREATE("a"), PUT("a", 300), PUT("a", 500), PUT("a", 100), DAMAGE_QUEUE("a")),
+         STEPS(REOPEN, REPAIR("a"), PUT("a", 200), QUEUE("a"), TAKE("a", 9)), true, 1},
 };
 
 const size_t scenario_count = sizeof(scenarios) / sizeof(scenarios[0]);
@@ -107,7 +137,26 @@ size_t steps_count(const step *steps)
 
 bool step_reads(const step *s)
 {
-	return s->kind >= STEP_LIST && s->kind <= STEP_CHECK;
+	return s->kind >= STEP_LIST && s->kind <= STEP_QUEUE;
+}
+
+bool step_damages(const step *s)
+{
+	return s->kind == STEP_DAMAGE || s->kind == STEP_DAMAGE_QUEUE;
+}
+
+bool step_tears(const step *s)
+{
+	return s->kind == STEP_TEAR || s->kind == STEP_TEAR_QUEUE;
+}
+
+void step_file(const step *s, char *out, size_t room)
+{
+	const char *slash = strrchr(s->session, '/');
+	int owner = slash ? (int)(slash - s->session) + 1 : 0;
+	bool queue = s->kind == STEP_DAMAGE_QUEUE || s->kind == STEP_TEAR_QUEUE;
+	snprintf(out, room, "%.*s%s%s.jsonl", owner, s->session, queue ? ".queue/" : "",
+	         s->session + owner);
 }
 
 static void cast_add(cast *out, const char *name)
@@ -115,7 +164,7 @@ static void cast_add(cast *out, const char *name)
 	if (name == NULL)
 		return;
 	for (size_t i = 0; i < out->count; i++)
-		if (__builtin_strcmp(out->names[i], name) == 0)
+		if (strcmp(out->names[i], name) == 0)
 			return;
 	if (out->count < PLAY_SESSIONS)
 		out->names[out->count++] = name;
