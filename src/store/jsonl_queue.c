@@ -166,7 +166,7 @@ static int put_locked(jqueue *q, const sheaf_queue_row *row, int32_t *existed, s
 int jsonl_queue_put(void *backend, const sheaf_store_key *key, const sheaf_queue_row *row,
                     int64_t deadline_us, int32_t *existed, sheaf_error *err)
 {
-	for (int again = 0; again < 4; again++) {
+	for (int again = 0; again < 4 || clock_monotonic_us() < deadline_us; again++) {
 		_cleanup_(jlog_putp) jlog *log = NULL;
 		int rc = begin(backend, key, true, deadline_us, &log, err);
 		if (rc < 0)

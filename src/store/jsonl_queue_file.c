@@ -207,7 +207,8 @@ int jqueue_write_anew(jqueue *q, int64_t created_us, const queue *items, sheaf_e
 	if (got < 0)
 		return got;
 	_cleanup_(io_closep) int fd = got;
-	int rc = 0;
+	/* Held until it is unsealed: who finds it under its name must not write it anew too. */
+	int rc = jlock_take(fd, F_WRLCK, 0, err);
 
 	buf_reset(&q->out);
 	jqueue_write_header(&q->out, q->session, created_us);
@@ -262,7 +263,8 @@ static int settle(jqueue *q, bool write, sheaf_error *err)
 /* Takes the lock and catches up. 1: there is no file. The mutex is held. */
 int jqueue_enter(jqueue *q, bool write, int64_t deadline_us, sheaf_error *err)
 {
-	for (int again = 0; again < 4; again++) {
+	/* Others may replace it as long as they find reason to; each time somebody got further. */
+	for (int again = 0; again < 4 || clock_monotonic_us() < deadline_us; again++) {
 		int rc = open_file(q, err);
 		if (rc)
 			return rc;
@@ -288,7 +290,7 @@ int jqueue_remove(jowner *o, const char *session, bool orphan, int64_t deadline_
 
 	file_name(name, session);
 	snprintf(log, sizeof(log), "%s.jsonl", session);
-	for (int again = 0; again < 4; again++) {
+	for (int again = 0; again < 4 || clock_monotonic_us() < deadline_us; again++) {
 		_cleanup_(io_closep) int fd = io_open(o->dir, name, O_RDWR, 0);
 		if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
 			return 0;
