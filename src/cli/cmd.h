@@ -34,6 +34,7 @@ typedef enum opt_id {
 	OPT_DELETE,
 	OPT_DRY_RUN,
 	OPT_DURABILITY,
+	OPT_ENV,
 	OPT_EXPECT_LEAF,
 	OPT_EXPECT_REVISION,
 	OPT_EXPIRED,
@@ -45,6 +46,7 @@ typedef enum opt_id {
 	OPT_JSON_BODY,
 	OPT_KIND,
 	OPT_LEAF,
+	OPT_LEASE,
 	OPT_LIMIT,
 	OPT_MEND,
 	OPT_MESSAGE,
@@ -53,6 +55,7 @@ typedef enum opt_id {
 	OPT_NAME,
 	OPT_OFF,
 	OPT_PARENT,
+	OPT_PRIORITY,
 	OPT_PROVIDER,
 	OPT_PURGE,
 	OPT_ROLE,
@@ -159,6 +162,7 @@ int cmd_man(cli *c);
 int cmd_new(cli *c);
 int cmd_path(cli *c);
 int cmd_pin(cli *c);
+int cmd_queue(cli *c);
 int cmd_rename(cli *c);
 int cmd_repair(cli *c);
 int cmd_retain(cli *c);

@@ -1,13 +1,12 @@
 /* sheaf append: adds a message, any record, or a batch of records to a session. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/str.h"
 #include "find.h"
+#include "input.h"
 #include "opt.h"
 #include "print.h"
 
@@ -31,22 +30,7 @@ static void request_done(request *r)
 
 /* ---- What to append ---------------------------------------------------- */
 
-static int read_stdin(cli *c, buf *out)
-{
-	if (isatty(STDIN_FILENO))
-		return usage(
-			c, "nothing to append: give the text as arguments, with -m, or pipe it in");
-	char chunk[65536];
-	size_t n;
-	while ((n = fread(chunk, 1, sizeof(chunk), stdin)) > 0 && out->status == 0)
-		buf_add(out, chunk, n);
-	if (ferror(stdin))
-		return fail_with(c, SHEAF_STORAGE, NULL, "cannot read the input: %s",
-		                 strerror(errno));
-	return buf_status(out, &c->err) != 0 ? fail(c) : 0;
-}
-
-/* The words, -m, or stdin without its last line break (as $(…) in a shell). */
+/* The words, -m, or stdin. */
 static int read_text(cli *c, request *r)
 {
 	bool words = c->word_count > 1 && !(c->word_count == 2 && strcmp(c->words[1], "-") == 0);
@@ -54,20 +38,10 @@ static int read_text(cli *c, request *r)
 		return usage(c, "the text is given twice: as arguments and with -m");
 	if (given(c, OPT_MESSAGE)) {
 		buf_str(&r->input, opt_str(c, OPT_MESSAGE));
-	} else if (words) {
-		for (int i = 1; i < c->word_count; i++) {
-			if (i > 1)
-				buf_char(&r->input, ' ');
-			buf_str(&r->input, sheaf_str_of(c->words[i]));
-		}
 	} else {
-		int rc = read_stdin(c, &r->input);
+		int rc = input_words(c, 1, &r->input);
 		if (rc != 0)
 			return rc;
-		if (r->input.len > 0 && r->input.ptr[r->input.len - 1] == '\n')
-			r->input.len--;
-		if (r->input.len > 0 && r->input.ptr[r->input.len - 1] == '\r')
-			r->input.len--;
 	}
 	if (r->input.len == 0)
 		return usage(c, "the text to append is empty");
@@ -367,7 +341,7 @@ static int read_input(cli *c, request *r)
 			return usage(c, "in a batch every line has its own id");
 		r->input.max = SHEAF_BATCH_BYTES_MAX + LINE_SLACK;
 	}
-	return read_stdin(c, &r->input);
+	return input_all(c, &r->input);
 }
 
 int cmd_append(cli *c)

@@ -114,6 +114,16 @@ static const opt options_branch[] = {
 	{0},
 };
 
+static const opt options_queue[] = {
+	{OPT_PRIORITY, 0, "priority", "N", "add: greater comes first (default: 0)", NULL},
+	{OPT_ENV, 0, "env", "JSON", "add: what the worker should know besides", NULL},
+	{OPT_ID, 'i', "id", "ID", "add: with this id; repeating it adds nothing twice", NULL},
+	{OPT_LEASE, 0, "lease", "SECONDS", "claim: for so long (default: 60)", NULL},
+	{OPT_ALL, 'a', "all", NULL, "claim: everything, merged into one input", NULL},
+	{OPT_LIMIT, 'n', "limit", "N", "claim: at most N items (default: 1)", NULL},
+	{0},
+};
+
 static const opt options_fork[] = {
 	{OPT_AT, 0, "at", "ENTRY", "up to this entry (default: where main stands)", NULL},
 	{OPT_NAME, 'N', "name", "NAME", "what people call it", NULL},
@@ -296,6 +306,34 @@ const command commands[] = {
 		.words_max = 1,
 		.word = WORD_SESSION,
 		.options = options_watch,
+	},
+	{
+		.group = "work",
+		.name = "queue",
+		.brief = "let input wait for a session, and take it",
+		.synopsis = "queue SESSION [ls]\n"
+			    "queue SESSION add [TEXT...]\n"
+			    "queue SESSION claim\n"
+			    "queue SESSION ack TOKEN\n"
+			    "queue SESSION cancel ID",
+		.about =
+			"add puts a text (from stdin without one) into the queue and prints its id.\n"
+			"claim takes what comes first, by priority and then by age; until the lease is\n"
+			"over nobody else gets it. ack with the token that claim gave removes it: the\n"
+			"work is done. If it comes too late, and somebody else has claimed the item\n"
+			"meanwhile, it fails with exit code 3. cancel takes back what nobody has\n"
+			"claimed.\n"
+			"\n"
+			"claim --all joins what waits by line breaks: at most 100 items or 100,000\n"
+			"bytes. With --json the token, and the items with their environment.",
+		.examples = "sheaf queue demo add 'And then run the tests'\n"
+			    "sheaf queue demo claim --all --json\n"
+			    "sheaf queue demo ls",
+		.run = cmd_queue,
+		.words_min = 1,
+		.words_max = -1,
+		.word = WORD_SESSION,
+		.options = options_queue,
 	},
 	{
 		.group = "branch and name",

@@ -259,7 +259,8 @@ static int report(cli *c, const sheaf_str *candidates, size_t count)
 		str_copy_cut(line, sizeof(line), candidates[i]);
 		put_message(c, NULL, "  ", line);
 	}
-	if (err->code == SHEAF_STALE) {
+	/* The token of a queue has nothing to do with revisions. */
+	if (err->code == SHEAF_STALE && c->command->run != cmd_queue) {
 		char now[256];
 		snprintf(now, sizeof(now), "revision %llu, leaf %s",
 		         (unsigned long long)err->revision,
