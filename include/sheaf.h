@@ -13,6 +13,7 @@
 #include "sheaf/session.h"
 #include "sheaf/state.h"
 #include "sheaf/store.h"
+#include "sheaf/todo.h"
 #include "sheaf/transfer.h"
 #include "sheaf/watch.h"
 
