@@ -20,6 +20,7 @@ typedef enum opt_id {
 	OPT_COLOR,
 	OPT_NO_PAGER,
 	OPT_QUIET,
+	OPT_ACTIVE,
 	OPT_AGENT,
 	OPT_ALL,
 	OPT_ALLOW_DAMAGE,
@@ -35,6 +36,7 @@ typedef enum opt_id {
 	OPT_DRY_RUN,
 	OPT_DURABILITY,
 	OPT_ENV,
+	OPT_ERROR,
 	OPT_EXPECT_LEAF,
 	OPT_EXPECT_REVISION,
 	OPT_EXPIRED,
@@ -55,6 +57,7 @@ typedef enum opt_id {
 	OPT_NAME,
 	OPT_OFF,
 	OPT_PARENT,
+	OPT_PLAN,
 	OPT_PRIORITY,
 	OPT_PROVIDER,
 	OPT_PURGE,
@@ -62,6 +65,7 @@ typedef enum opt_id {
 	OPT_ROOT,
 	OPT_SHORT,
 	OPT_SINCE,
+	OPT_STATUS,
 	OPT_SUMMARY,
 	OPT_TTL,
 	OPT_TURN,
@@ -162,12 +166,14 @@ int cmd_man(cli *c);
 int cmd_new(cli *c);
 int cmd_path(cli *c);
 int cmd_pin(cli *c);
+int cmd_plan(cli *c);
 int cmd_queue(cli *c);
 int cmd_rename(cli *c);
 int cmd_repair(cli *c);
 int cmd_retain(cli *c);
 int cmd_rm(cli *c);
 int cmd_show(cli *c);
+int cmd_todo(cli *c);
 int cmd_tree(cli *c);
 int cmd_undelete(cli *c);
 int cmd_version(cli *c);

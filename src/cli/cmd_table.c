@@ -7,6 +7,8 @@
 #define ROLES                                                                                      \
 	"system developer user assistant tool bashExecution custom branchSummary compactionSummary"
 #define LEVELS "none process disk replica"
+#define TODO_STATUSES "pending in_progress completed"
+#define PLAN_STATUSES "draft approved executing completed failed cancelled"
 
 const opt global_options[] = {
 	{OPT_STORE, 'S', "store", "URL", "where sessions are: jsonl:/dir, jsonl:file.jsonl", NULL},
@@ -121,6 +123,22 @@ static const opt options_queue[] = {
 	{OPT_LEASE, 0, "lease", "SECONDS", "claim: for so long (default: 60)", NULL},
 	{OPT_ALL, 'a', "all", NULL, "claim: everything, merged into one input", NULL},
 	{OPT_LIMIT, 'n', "limit", "N", "claim: at most N items (default: 1)", NULL},
+	{0},
+};
+
+static const opt options_todo[] = {
+	{OPT_STATUS, 0, "status", "STATUS", "pending, in_progress or completed", TODO_STATUSES},
+	{OPT_ACTIVE, 0, "active", "TEXT", "what to say while it is done", NULL},
+	{OPT_PLAN, 0, "plan", "ID", "the plan it belongs to", NULL},
+	{OPT_ID, 'i', "id", "ID", "add: with this id", NULL},
+	{0},
+};
+
+static const opt options_plan[] = {
+	{OPT_STATUS, 0, "status", "STATUS", "how far it is", PLAN_STATUSES},
+	{OPT_NAME, 'N', "name", "NAME", "what people call it", NULL},
+	{OPT_ERROR, 0, "error", "TEXT", "why it failed", NULL},
+	{OPT_ID, 'i', "id", "ID", "add: with this id", NULL},
 	{0},
 };
 
@@ -334,6 +352,41 @@ const command commands[] = {
 		.words_max = -1,
 		.word = WORD_SESSION,
 		.options = options_queue,
+	},
+	{
+		.name = "todo",
+		.brief = "keep a list of what is to be done",
+		.synopsis = "todo SESSION [ls]\n"
+			    "todo SESSION add [TEXT...]\n"
+			    "todo SESSION set ID [TEXT...]",
+		.about =
+			"add takes a new item (from stdin without a text) and prints its id. set changes\n"
+			"what is given and leaves the rest. Nothing is overwritten: every version stays\n"
+			"in the log, and the latest holds.",
+		.examples = "sheaf todo demo add 'Run the tests' --id tests\n"
+			    "sheaf todo demo set tests --status in_progress\n"
+			    "sheaf todo demo",
+		.run = cmd_todo,
+		.words_min = 1,
+		.words_max = -1,
+		.word = WORD_SESSION,
+		.options = options_todo,
+	},
+	{
+		.name = "plan",
+		.brief = "keep plans, and how far they are",
+		.synopsis = "plan SESSION [ls]\n"
+			    "plan SESSION add [TEXT...]\n"
+			    "plan SESSION set ID [TEXT...]",
+		.about = "As todo. A plan is a draft first; then it can be approved, executing,\n"
+			 "completed, failed or cancelled, in any order.",
+		.examples = "sheaf plan demo add --name Parser --id p1 '1. measure 2. table'\n"
+			    "sheaf plan demo set p1 --status approved",
+		.run = cmd_plan,
+		.words_min = 1,
+		.words_max = -1,
+		.word = WORD_SESSION,
+		.options = options_plan,
 	},
 	{
 		.group = "branch and name",
