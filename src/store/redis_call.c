@@ -147,7 +147,7 @@ static verdict judge(attempt *a, const redisReply *reply, sheaf_error *err)
 {
 	static const char *const later[] = {"TRYAGAIN",   "CLUSTERDOWN", "LOADING",  "READONLY",
 	                                    "MASTERDOWN", "BUSY",        "UNBLOCKED"};
-	static const char *const refused[] = {"OOM", "MISCONF", "NOREPLICAS", "NOSCRIPT"};
+	static const char *const refused[] = {"OOM", "MISCONF"};
 	static const char *const denied[] = {"NOAUTH", "NOPERM", "WRONGPASS"};
 	sheaf_str said = str_make(reply->str, reply->len);
 	if (str_starts(said, "MOVED ") || str_starts(said, "ASK "))

@@ -6,6 +6,9 @@
 
 #define HEAD_MAX ((size_t)256 << 20)
 #define ID_APART 0xffffu
+#define SECOND_US INT64_C(1000000)
+#define LINGER_US (60 * SECOND_US)
+#define LIFE_MOST_US (INT64_C(3155760000) * SECOND_US)
 #define CRC_BEGIN ",\"crc\":\""
 #define CRC_BEGIN_LEN (sizeof(CRC_BEGIN) - 1)
 #define CRC_DIGITS 8u
@@ -34,14 +37,16 @@ int64_t redis_expiry_us(const sheaf_session_info *info)
 	return info->pinned ? 0 : info->ttl_us;
 }
 
+/* Keys outlive the grace by a little: whoever sweeps can still name what goes. */
 int64_t redis_life_us(const rstore *s, const sheaf_session_info *info)
 {
 	if (info->pinned)
 		return 0;
 	if (info->ttl_us == 0)
 		return s->ttl_us;
-	return info->grace_us > INT64_MAX - info->ttl_us ? INT64_MAX
-	                                                 : info->ttl_us + info->grace_us;
+	if (info->ttl_us > LIFE_MOST_US || info->grace_us > LIFE_MOST_US - info->ttl_us)
+		return 0; /* a hundred years: for ever */
+	return info->ttl_us + info->grace_us + LINGER_US;
 }
 
 void redis_head_freep(sheaf_head **head)

@@ -66,7 +66,7 @@ CASE(expiry_sweep_in_portions)
 
 CASE(expiry_sweep_whose)
 {
-	sheaf_key theirs = t_key_of(t, t->app, "other", "theirs");
+	sheaf_key theirs = t_key_of(t, "", "other", "theirs");
 	sheaf_session *s = t_open_in(t, t->store, &theirs, SHEAF_OPEN_NEW);
 	t_end(t, s);
 	t_end(t, t_two(t, "mine"));

@@ -16,7 +16,7 @@ CASE(state_routed_and_merged)
 	STATE(s, "a={\"x\":null} app:limit=[1, 2] b=1 user:theme=\"dark\"");
 	/* Another session of the user sees the user's and the app's, another user the app's. */
 	STATE(other, "app:limit=[1, 2] user:theme=\"dark\"");
-	sheaf_key key = t_key_of(t, t->app, "second", "s");
+	sheaf_key key = t_key_of(t, "", "second", "s");
 	STATE(t_open_in(t, t->store, &key, SHEAF_OPEN_NEW), "app:limit=[1, 2]");
 	CSTR(t_store_state(t, t->app, ""), "user:theme=\"dark\"");
 	CSTR(t_store_state(t, t->app, "second"), "");
@@ -200,7 +200,7 @@ CASE(copy_on_read)
 
 CASE(other_user_not_readable_listable_deletable)
 {
-	sheaf_key mine = t_key_of(t, t->app, "ann", "s"), theirs = t_key_of(t, t->app, "bob", "s");
+	sheaf_key mine = t_key_of(t, "", "ann", "s"), theirs = t_key_of(t, "", "bob", "s");
 	sheaf_session *s = t_open_in(t, t->store, &mine, SHEAF_OPEN_NEW), *none = NULL;
 	SAY(s, "user", "secret", .state_delta = "{\"user:pin\":1234,\"own\":1}");
 	sheaf_session_options o = SHEAF_SESSION_OPTIONS_INIT;

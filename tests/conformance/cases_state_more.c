@@ -360,7 +360,7 @@ CASE(state_app_set_by_itself)
 CASE(state_apps_are_apart)
 {
 	const char *second = t_format(t, "%s-2", t->app);
-	sheaf_key key = t_key_of(t, second, "", "s");
+	sheaf_key key = t_key_of(t, "-2", "", "s");
 	sheaf_session *s = t_new(t, "s"), *other = t_open_in(t, t->store, &key, SHEAF_OPEN_NEW);
 	SAY(s, "user", "1", .state_delta = "{\"app:k\":1,\"user:k\":1}");
 	STATE(other, "");
