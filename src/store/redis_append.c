@@ -161,6 +161,7 @@ static void build(appending *a, rcmd *c)
 	rcmd_i64(c, info->grace_us);
 	rcmd_text(c, q->revive ? "1" : "0");
 	rcmd_arg(c, buf_view(&a->sent.state));
+	rcmd_text(c, q->durability == SHEAF_DURABILITY_REPLICA ? "1" : "0");
 	for (size_t i = 0; i < q->id_count; i++)
 		rcmd_arg(c, q->ids[i]);
 	for (size_t i = 0; i < count; i++)
@@ -263,7 +264,7 @@ static int try_append(appending *a, sheaf_append_reply *out, bool *again, sheaf_
 	build(a, &cmd);
 	rcall how = {.deadline_us = a->deadline_us,
 	             .write = !a->probing,
-	             .durability = a->probing ? 0 : a->request->durability};
+	             .durability = a->request->durability};
 	_cleanup_(redis_reply_free) redisReply *reply = NULL;
 	rc = redis_call(a->s, &cmd, &how, &reply, err);
 	if (rc != 0)

@@ -251,7 +251,8 @@ static int exchange(attempt *a, rconn *conn, redisReply **out, sheaf_error *err)
 	if (!wait)
 		return 1;
 	_cleanup_(redis_reply_free) redisReply *acks = rconn_reply(conn);
-	if ((*out)->type != REDIS_REPLY_ARRAY || reply_code(*out) != ANSWER_OK)
+	/* Only what was written, or found to be there, is waited for. */
+	if ((*out)->type != REDIS_REPLY_ARRAY || reply_code(*out) > ANSWER_KNOWN)
 		return 1;
 	if (acks == NULL || acks->type != REDIS_REPLY_INTEGER || acks->integer < 1)
 		return too_few(err);

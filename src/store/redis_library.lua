@@ -97,15 +97,14 @@ local function arm(tag, session)
 	end
 end
 
--- 0 alive, 1 in its grace, 2 over.
-local function expired(h, now)
-	local got = call('HMGET', h, 's', 'w', 'g')
-	local ttl = tonumber(got[2] or '0')
-	local ends = tonumber(got[1] or '0') + ttl
+-- 0 alive, 1 in its grace, 2 over. Takes the fields s, w and g.
+local function expired(stored, ttl, grace, now)
+	ttl = tonumber(ttl or '0')
+	local ends = tonumber(stored or '0') + ttl
 	if ttl == 0 or ends > now then
 		return 0
 	end
-	return ends + tonumber(got[3]) > now and 1 or 2
+	return ends + tonumber(grace) > now and 1 or 2
 end
 
 local function wake(tag, session)
@@ -125,12 +124,13 @@ local function place(KEYS, session, was, order)
 	call('ZADD', KEYS[9], '0', order .. session)
 end
 
--- Notes when a session expires, or that it does not.
-local function note_expiry(KEYS, session, stored, ttl)
+-- Notes when a session expires, or that it does not. `was` is whether it was noted before.
+local function note_expiry(KEYS, session, was, stored, ttl)
 	if ttl > 0 then
 		call('ZADD', KEYS[10], number(stored + ttl), session)
 		call('HSET', KEYS[1], 'y', '1')
-	elseif call('HDEL', KEYS[1], 'y') == 1 then
+	elseif was then
+		call('HDEL', KEYS[1], 'y')
 		call('ZREM', KEYS[10], session)
 	end
 end
@@ -231,23 +231,32 @@ local function touch_links(tag, text)
 	end
 end
 
+-- What is there already may not have reached a replica, and WAIT waits only for what its own
+-- connection has written: so this writes what is there.
+local function confirm(KEYS, ARGV, digest)
+	if ARGV[25] == '1' then
+		call('HSET', KEYS[1], 'd', digest)
+	end
+end
+
 -- 1 create, 2 repeated, 3 digest expected, or ? to write nothing, 4 source, 5 head, 6 its digest, 7 order, 8 revision,
 -- 9 first seq, 10 base, 11 created, 12 ttl (0: does not expire), 13 life, 14 links, 15 header,
 -- 16 kinds and lengths, 17 session, 18 ids, 19 rows, 20 user state, 21 staged, 22 grace, 23 revive,
--- 24 the session's state or '' if it is as before; then the ids, rows as element and id, state as
+-- 24 the session's state or '' if it is as before, 25 a replica is waited for; then the ids, rows as element and id, state as
 -- key, value, 1 or 0. Staged rows are in keys 12 to 14.
 local function append(KEYS, ARGV)
 	local create, session = ARGV[1] == '1', ARGV[17]
 	local n_ids, n_rows, n_state = tonumber(ARGV[18]), tonumber(ARGV[19]), tonumber(ARGV[20])
-	local first, rows_at = tonumber(ARGV[9]), 25 + n_ids
+	local first, rows_at = tonumber(ARGV[9]), 26 + n_ids
 	local tag, now = tag_of(KEYS[1]), now_us()
-	local at = fields(KEYS[1], 'd', 'x', 'o', 'e')
+	local at = fields(KEYS[1], 'd', 'x', 'o', 'e', 's', 'w', 'g', 'y')
 
 	if at[1] and not at[2] and ARGV[2] == '1' and is_there(KEYS, ARGV, rows_at, n_rows, first) then
+		confirm(KEYS, ARGV, at[1])
 		return { OK, 1 }
 	end
 	if at[1] and not create then
-		local over = expired(KEYS[1], now)
+		local over = expired(at[5], at[6], at[7], now)
 		if at[2] or over == 2 then
 			return { GONE }
 		elseif over == 1 and ARGV[23] ~= '1' then
@@ -257,10 +266,11 @@ local function append(KEYS, ARGV)
 	if at[1] and not at[2] then
 		local known, any = { KNOWN }, false
 		for j = 1, n_ids do
-			known[j + 1] = call('HGET', KEYS[4], ARGV[24 + j]) or '0'
+			known[j + 1] = call('HGET', KEYS[4], ARGV[25 + j]) or '0'
 			any = any or known[j + 1] ~= '0'
 		end
 		if any then
+			confirm(KEYS, ARGV, at[1])
 			return known
 		end
 	end
@@ -314,7 +324,7 @@ local function append(KEYS, ARGV)
 		relink(tag, session, '', ARGV[14])
 	end
 	place(KEYS, session, at[3], ARGV[7])
-	note_expiry(KEYS, session, now, tonumber(ARGV[12]))
+	note_expiry(KEYS, session, at[8], now, tonumber(ARGV[12]))
 	if total then
 		state_write(KEYS[11], ARGV, state_at, n_state, total)
 	end
@@ -512,11 +522,11 @@ end
 -- existed, highest base that is read, digest, hidden, revision, the time, then the readers.
 local function remove(KEYS, ARGV)
 	local tag, session = tag_of(KEYS[1]), ARGV[1]
-	local at = fields(KEYS[1], 'd', 'x', 'o', 'k', 'r')
+	local at = fields(KEYS[1], 'd', 'x', 'o', 'k', 'r', 's', 'w', 'g')
 	if not at[1] then
 		return { OK, 0 }
 	end
-	if ARGV[3] == '1' and (at[2] or expired(KEYS[1], now_us()) ~= 2) then
+	if ARGV[3] == '1' and (at[2] or expired(at[6], at[7], at[8], now_us()) ~= 2) then
 		return { OK, 0 }
 	end
 	local existed = (ARGV[2] == '1' or not at[2]) and 1 or 0
@@ -550,7 +560,7 @@ end
 -- read, 4 head, 5 digest, 6 order, 7 revision, 8 the session's state.
 local function hide(KEYS, ARGV)
 	local tag, session = tag_of(KEYS[1]), ARGV[1]
-	local at = fields(KEYS[1], 'd', 'o', 'b', 'e')
+	local at = fields(KEYS[1], 'd', 'o', 'b', 'y')
 	local living, highest = readers_of(tag, session)
 	if at[1] ~= ARGV[2] or number(highest) ~= ARGV[3] then
 		return { MISS }
@@ -573,7 +583,7 @@ local function hide(KEYS, ARGV)
 	call('HSET', KEYS[1], 'x', '1', 'h', ARGV[4], 'd', ARGV[5], 'o', ARGV[6], 'r', ARGV[7],
 	     't', ARGV[8], 'w', '0')
 	place(KEYS, session, at[2], ARGV[6])
-	note_expiry(KEYS, session, 0, 0)
+	note_expiry(KEYS, session, at[4], 0, 0)
 	arm(tag, session)
 	wake(tag, session)
 	return { OK }
@@ -584,7 +594,10 @@ end
 -- 14 grace, 15 the session's state.
 local function replace(KEYS, ARGV)
 	local tag, session = tag_of(KEYS[1]), ARGV[1]
-	local at, now = fields(KEYS[1], 'd', 'o', 'k'), now_us()
+	local at, now = fields(KEYS[1], 'd', 'o', 'k', 'y'), now_us()
+	if at[1] == ARGV[5] and at[1] ~= ARGV[2] then
+		return { OK } -- a repeat: it is done
+	end
 	if at[1] ~= ARGV[2] then
 		return { at[1] and MISS or NOT_FOUND }
 	end
@@ -605,7 +618,7 @@ local function replace(KEYS, ARGV)
 	     'c', ARGV[9], 'k', ARGV[10], 'n', ARGV[11], 'l', ARGV[13],
 	     'w', ARGV[12], 'g', ARGV[14], 't', ARGV[15], 's', number(now))
 	place(KEYS, session, at[2], ARGV[6])
-	note_expiry(KEYS, session, now, tonumber(ARGV[12]))
+	note_expiry(KEYS, session, at[4], now, tonumber(ARGV[12]))
 	relink(tag, session, at[3], ARGV[10])
 	arm(tag, session)
 	wake(tag, session)
