@@ -4,6 +4,7 @@
  *   memory:              in this process, gone with it; shared by nobody
  *   jsonl:/dir           one JSONL file a session; "~/" at the start is $HOME
  *   jsonl:/path/x.jsonl  that one file, a store of one session
+ *   redis://host:port    a Redis server or cluster, if that module is installed
  *
  * A URL may end in options: "jsonl:/dir?readonly=1&unsafe_fs=1".
  * A store is thread-safe. After fork() use it only in the process that opened
