@@ -59,6 +59,7 @@ typedef enum opt_id {
 	OPT_PARENT,
 	OPT_PLAN,
 	OPT_PRIORITY,
+	OPT_PRINT,
 	OPT_PROVIDER,
 	OPT_PURGE,
 	OPT_ROLE,
@@ -163,6 +164,7 @@ int cmd_help(cli *c);
 int cmd_label(cli *c);
 int cmd_ls(cli *c);
 int cmd_man(cli *c);
+int cmd_migrate(cli *c);
 int cmd_new(cli *c);
 int cmd_path(cli *c);
 int cmd_pin(cli *c);

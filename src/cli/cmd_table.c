@@ -153,6 +153,11 @@ static const opt options_copy[] = {
 	{0},
 };
 
+static const opt options_migrate[] = {
+	{OPT_PRINT, 0, "print", NULL, "connect to nothing and print the statements", NULL},
+	{0},
+};
+
 static const opt options_label[] = {
 	{OPT_DELETE, 'd', "delete", NULL, "take the label away", NULL},
 	{0},
@@ -568,6 +573,20 @@ const command commands[] = {
 		.words_min = 2,
 		.words_max = 2,
 		.options = options_copy,
+	},
+	{
+		.name = "migrate",
+		.brief = "create or upgrade the tables of a store",
+		.synopsis = "migrate [URL]",
+		.about =
+			"Brings the schema of a postgres: store, or of every server of a postgres+shards:\n"
+			"map, to the version this library knows. Run it as the role that is to own the\n"
+			"tables. A schema that is newer is refused and left alone.",
+		.examples = "sheaf migrate postgres://sheaf@db/sheaf\n"
+			    "sheaf migrate --print postgres://db/sheaf | less",
+		.run = cmd_migrate,
+		.words_max = 1,
+		.options = options_migrate,
 	},
 	{
 		.group = "about sheaf",

@@ -280,6 +280,15 @@ int pg_head_fold(pg_place at, const sheaf_store_key *key, uint64_t last, sheaf_h
 int pg_give_listed(const PGresult *r, sheaf_head *scratch, sheaf_info_fn fn, void *ctx,
                    sheaf_error *err);
 
+/* A list that is read row by row, for who merges several: fill, then ask whether there is one. */
+typedef struct pg_lister pg_lister;
+int pg_lister_new(pg_lister **out, pg_place at, const sheaf_list_query *query, sheaf_error *err);
+void pg_lister_free(pg_lister *l);
+int pg_lister_fill(pg_lister *l, sheaf_error *err);
+bool pg_lister_has(const pg_lister *l);
+bool pg_lister_before(const pg_lister *a, const pg_lister *b); /* both have a row */
+int pg_lister_give(pg_lister *l, sheaf_info_fn fn, void *ctx, sheaf_error *err);
+
 int pg_no_session(sheaf_error *err);
 
 #endif

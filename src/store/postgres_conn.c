@@ -503,8 +503,8 @@ static pg_end prepare(pg_server *s, pg_conn *c, pg_statement which, int64_t dead
 	return end == PG_LOST ? PG_AGAIN : end; /* nothing was executed */
 }
 
-static pg_end execute(pg_server *s, pg_conn *c, pg_statement which, const pg_args *args,
-                      int64_t deadline_us, PGresult **out, sheaf_error *err)
+static pg_end execute(pg_server *s, pg_conn *c, pg_statement which, bool unnamed,
+                      const pg_args *args, int64_t deadline_us, PGresult **out, sheaf_error *err)
 {
 	const char *values[PG_ARGS_MAX];
 	int formats[PG_ARGS_MAX];
@@ -513,10 +513,10 @@ static pg_end execute(pg_server *s, pg_conn *c, pg_statement which, const pg_arg
 		formats[i] = 1;
 	}
 	const pg_text *text = &s->texts[which];
-	int sent = s->unnamed ? PQsendQueryParams(c->pq, text->sql, args->count, NULL, values,
-	                                          args->len, formats, 1)
-	                      : PQsendQueryPrepared(c->pq, text->name, args->count, values,
-	                                            args->len, formats, 1);
+	int sent = unnamed ? PQsendQueryParams(c->pq, text->sql, args->count, NULL, values,
+	                                       args->len, formats, 1)
+	                   : PQsendQueryPrepared(c->pq, text->name, args->count, values, args->len,
+	                                         formats, 1);
 	if (sent == 0)
 		return not_sent(c, err);
 	pg_end end = collect(c, deadline_us, out, err);
@@ -542,12 +542,13 @@ pg_end pg_conn_run(pg_server *s, pg_conn *c, pg_statement which, const pg_args *
 		if (end != PG_DONE)
 			return end;
 	}
-	pg_end end = execute(s, c, which, args, deadline_us, out, err);
-	if (end == PG_ERROR && !s->unnamed && is_pooler(*out)) {
+	bool unnamed = s->unnamed;
+	pg_end end = execute(s, c, which, unnamed, args, deadline_us, out, err);
+	if (end == PG_ERROR && !unnamed && is_pooler(*out)) {
 		PQclear(*out);
 		*out = NULL;
 		s->unnamed = true;
-		end = execute(s, c, which, args, deadline_us, out, err);
+		end = execute(s, c, which, true, args, deadline_us, out, err);
 	}
 	if (end != PG_DONE) {
 		PQclear(*out);

@@ -1,6 +1,7 @@
 /* Reading: heads, ids, ranges of records, lists. */
 #include <stdlib.h>
 
+#include "base/mem.h"
 #include "store/postgres.h"
 
 #define PAGE_ROWS_FIRST 256
@@ -257,102 +258,59 @@ int pg_scan(pg_place at, const sheaf_store_key *key, const sheaf_scan *scan, she
 
 /* ---- Lists --------------------------------------------------------------------------- */
 
+/* Row `i` of an answer (owner, session, app, modified, stored, head, now). */
+static int give_listed(const PGresult *r, int i, sheaf_head *scratch, sheaf_info_fn fn, void *ctx,
+                       sheaf_error *err)
+{
+	sheaf_str head = pg_get_text(r, i, 5);
+	sheaf_store_key key = {
+		.owner = pg_get_text(r, i, 0),
+		.app = pg_get_text(r, i, 2),
+		.session = pg_get_text(r, i, 1),
+	};
+	key.user = str_make(key.owner.ptr + key.app.len + 1, key.owner.len - key.app.len - 1);
+	sheaf_session_info info = {0};
+	int rc = sheaf_head_decode(scratch, head.ptr, head.len, err);
+	if (rc == 0) {
+		sheaf_head_info(scratch, &info);
+		info.hidden = sheaf_head_hidden(scratch);
+	} else if (rc == SHEAF_DAMAGED) {
+		info.damaged = 1; /* a check says more */
+		info.modified_us = pg_get_i64(r, i, 3);
+	} else {
+		return rc;
+	}
+	info.app = key.app;
+	info.user = key.user;
+	info.session = key.session;
+	sheaf_info_clock(&info, pg_get_i64(r, i, 4), pg_get_i64(r, i, 6));
+	return fn(ctx, &key, &info);
+}
+
 int pg_give_listed(const PGresult *r, sheaf_head *scratch, sheaf_info_fn fn, void *ctx,
                    sheaf_error *err)
 {
-	for (int i = 0; i < PQntuples(r); i++) {
-		sheaf_str head = pg_get_text(r, i, 5);
-		sheaf_store_key key = {
-			.owner = pg_get_text(r, i, 0),
-			.app = pg_get_text(r, i, 2),
-			.session = pg_get_text(r, i, 1),
-		};
-		key.user = str_make(key.owner.ptr + key.app.len + 1,
-		                    key.owner.len - key.app.len - 1);
-		sheaf_session_info info = {0};
-		int rc = sheaf_head_decode(scratch, head.ptr, head.len, err);
-		if (rc == 0) {
-			sheaf_head_info(scratch, &info);
-			info.hidden = sheaf_head_hidden(scratch);
-		} else if (rc == SHEAF_DAMAGED) {
-			info.damaged = 1; /* a check says more */
-			info.modified_us = pg_get_i64(r, i, 3);
-		} else {
-			return rc;
-		}
-		info.app = key.app;
-		info.user = key.user;
-		info.session = key.session;
-		sheaf_info_clock(&info, pg_get_i64(r, i, 4), pg_get_i64(r, i, 6));
-		rc = fn(ctx, &key, &info);
-		if (rc != 0)
-			return rc;
-	}
-	return 0;
+	int rc = 0;
+	for (int i = 0; rc == 0 && i < PQntuples(r); i++)
+		rc = give_listed(r, i, scratch, fn, ctx, err);
+	return rc;
 }
 
-/* Where the next page begins. The strings are the last page's. */
-typedef struct cursor {
+struct pg_lister {
+	pg_place at;
+	const sheaf_list_query *query;
+	buf owner; /* empty: of all users */
+	sheaf_head *scratch;
 	PGresult *page;
+	int row; /* of the page, the next to be given */
+	int32_t asked;
+	bool ended;
+	/* Where the next page begins; the strings are the page's or the query's. */
 	int64_t modified;
 	int32_t day;
-	sheaf_str owner;
-	sheaf_str session;
-} cursor;
-
-static void cursor_free(cursor *c)
-{
-	PQclear(c->page);
-}
-
-static void cursor_take(cursor *c, PGresult *r)
-{
-	int last = PQntuples(r) - 1;
-	PQclear(c->page);
-	c->page = r;
-	if (last < 0)
-		return;
-	c->owner = pg_get_text(r, last, 0);
-	c->session = pg_get_text(r, last, 1);
-	c->modified = pg_get_i64(r, last, 3);
-	if (PQnfields(r) > 7)
-		c->day = pg_get_i32(r, last, 7);
-}
-
-static int fetch_list(pg_place at, const sheaf_list_query *q, sheaf_str owner, const cursor *c,
-                      int32_t rows, PGresult **out, sheaf_error *err)
-{
-	_cleanup_(pg_args_free) pg_args a = PG_ARGS_INIT;
-	bool expired = q->expired_by_us != 0;
-	pg_arg_text(&a, owner);
-	pg_arg_text(&a, q->app.ptr != NULL ? q->app : SHEAF_STR("*"));
-	pg_arg_shard(&a, at);
-	if (expired) {
-		pg_arg_i64(&a, q->expired_by_us);
-		pg_arg_i32(&a, c->day);
-	} else {
-		pg_arg_bool(&a, q->hidden != 0);
-		pg_arg_i64(&a, c->modified);
-	}
-	pg_arg_text(&a, c->owner);
-	pg_arg_text(&a, c->session);
-	if (!expired)
-		pg_arg_i64(&a, q->filter != NULL && q->filter->after_us != 0 ? q->filter->after_us
-		                                                             : INT64_MIN);
-	pg_arg_i32(&a, rows);
-	return pg_call(at.server, expired ? PG_LIST_EXPIRED : PG_LIST, &a, pg_deadline(at.server),
-	               NULL, out, err);
-}
-
-static void cursor_begin(cursor *c, const sheaf_list_query *q)
-{
-	*c = (cursor){NULL, INT64_MAX, INT32_MIN, SHEAF_STR(""), SHEAF_STR("")};
-	if (q->has_after != 0) {
-		c->modified = q->after_modified_us;
-		c->owner = q->after_owner;
-		c->session = q->after_session;
-	}
-}
+	sheaf_str after_owner;
+	sheaf_str after_session;
+};
 
 /* How many rows a first page has: what the caller shows, and one to see whether there are more. */
 static int32_t first_rows(const sheaf_list_query *q)
@@ -365,32 +323,131 @@ static int32_t first_rows(const sheaf_list_query *q)
 	return limit < LIST_ROWS ? (int32_t)limit + 1 : LIST_ROWS;
 }
 
+int pg_lister_new(pg_lister **out, pg_place at, const sheaf_list_query *query, sheaf_error *err)
+{
+	pg_lister *l = mem_zalloc(sizeof(*l));
+	if (l == NULL)
+		return err_nomem(err);
+	*l = (pg_lister){
+		.at = at,
+		.query = query,
+		.owner = BUF_INIT(1024),
+		.scratch = sheaf_head_new(),
+		.asked = first_rows(query),
+		.modified = INT64_MAX,
+		.day = INT32_MIN,
+		.after_owner = SHEAF_STR(""),
+		.after_session = SHEAF_STR(""),
+	};
+	if (query->app.ptr != NULL && query->user.ptr != NULL) {
+		buf_str(&l->owner, query->app);
+		buf_char(&l->owner, '/');
+		buf_str(&l->owner, query->user);
+	}
+	if (query->has_after != 0) {
+		l->modified = query->after_modified_us;
+		l->after_owner = query->after_owner;
+		l->after_session = query->after_session;
+	}
+	int rc = l->scratch != NULL ? buf_status(&l->owner, err) : err_nomem(err);
+	if (rc != 0)
+		pg_lister_free(l);
+	else
+		*out = l;
+	return rc;
+}
+
+void pg_lister_free(pg_lister *l)
+{
+	if (l == NULL)
+		return;
+	PQclear(l->page);
+	buf_free(&l->owner);
+	sheaf_head_free(l->scratch);
+	mem_free(l);
+}
+
+static int fetch_list(const pg_lister *l, PGresult **out, sheaf_error *err)
+{
+	_cleanup_(pg_args_free) pg_args a = PG_ARGS_INIT;
+	const sheaf_list_query *q = l->query;
+	bool expired = q->expired_by_us != 0;
+	pg_arg_text(&a, l->owner.len != 0 ? buf_view(&l->owner) : str_make(NULL, 0));
+	pg_arg_text(&a, q->app.ptr != NULL ? q->app : SHEAF_STR("*"));
+	pg_arg_shard(&a, l->at);
+	if (expired) {
+		pg_arg_i64(&a, q->expired_by_us);
+		pg_arg_i32(&a, l->day);
+	} else {
+		pg_arg_bool(&a, q->hidden != 0);
+		pg_arg_i64(&a, l->modified);
+	}
+	pg_arg_text(&a, l->after_owner);
+	pg_arg_text(&a, l->after_session);
+	if (!expired)
+		pg_arg_i64(&a, q->filter != NULL && q->filter->after_us != 0 ? q->filter->after_us
+		                                                             : INT64_MIN);
+	pg_arg_i32(&a, l->asked);
+	return pg_call(l->at.server, expired ? PG_LIST_EXPIRED : PG_LIST, &a,
+	               pg_deadline(l->at.server), NULL, out, err);
+}
+
+int pg_lister_fill(pg_lister *l, sheaf_error *err)
+{
+	if (l->ended || pg_lister_has(l))
+		return 0;
+	PGresult *r = NULL;
+	int rc = fetch_list(l, &r, err);
+	if (rc != 0)
+		return rc;
+	int rows = PQntuples(r);
+	PQclear(l->page);
+	l->page = r;
+	l->row = 0;
+	l->ended = rows < l->asked;
+	l->asked = LIST_ROWS;
+	if (rows == 0)
+		return 0;
+	l->after_owner = pg_get_text(r, rows - 1, 0);
+	l->after_session = pg_get_text(r, rows - 1, 1);
+	l->modified = pg_get_i64(r, rows - 1, 3);
+	if (PQnfields(r) > 7)
+		l->day = pg_get_i32(r, rows - 1, 7);
+	return 0;
+}
+
+bool pg_lister_has(const pg_lister *l)
+{
+	return l->page != NULL && l->row < PQntuples(l->page);
+}
+
+bool pg_lister_before(const pg_lister *a, const pg_lister *b)
+{
+	int64_t a_us = pg_get_i64(a->page, a->row, 3), b_us = pg_get_i64(b->page, b->row, 3);
+	if (a_us != b_us)
+		return a_us > b_us;
+	int order = str_cmp(pg_get_text(a->page, a->row, 0), pg_get_text(b->page, b->row, 0));
+	if (order == 0)
+		order = str_cmp(pg_get_text(a->page, a->row, 1), pg_get_text(b->page, b->row, 1));
+	return order < 0;
+}
+
+int pg_lister_give(pg_lister *l, sheaf_info_fn fn, void *ctx, sheaf_error *err)
+{
+	return give_listed(l->page, l->row++, l->scratch, fn, ctx, err);
+}
+
 int pg_list(pg_place at, const sheaf_list_query *query, sheaf_info_fn fn, void *ctx,
             sheaf_error *err)
 {
-	_cleanup_(cursor_free) cursor c;
-	_cleanup_(buf_free) buf owner = BUF_INIT(1024);
-	cursor_begin(&c, query);
-	if (query->app.ptr != NULL && query->user.ptr != NULL) {
-		buf_str(&owner, query->app);
-		buf_char(&owner, '/');
-		buf_str(&owner, query->user);
-	}
-	int rc = buf_status(&owner, err);
-	sheaf_head *scratch = rc == 0 ? sheaf_head_new() : NULL;
-	if (rc == 0 && scratch == NULL)
-		rc = err_nomem(err);
-	for (int32_t rows = first_rows(query); rc == 0; rows = LIST_ROWS) {
-		PGresult *r = NULL;
-		rc = fetch_list(at, query, owner.len != 0 ? buf_view(&owner) : str_make(NULL, 0),
-		                &c, rows, &r, err);
-		if (rc != 0)
+	pg_lister *l = NULL;
+	int rc = pg_lister_new(&l, at, query, err);
+	while (rc == 0) {
+		rc = pg_lister_fill(l, err);
+		if (rc != 0 || !pg_lister_has(l))
 			break;
-		cursor_take(&c, r);
-		rc = pg_give_listed(r, scratch, fn, ctx, err);
-		if (PQntuples(r) < rows)
-			break;
+		rc = pg_lister_give(l, fn, ctx, err);
 	}
-	sheaf_head_free(scratch);
+	pg_lister_free(l);
 	return rc < 0 ? rc : 0;
 }
