@@ -34,6 +34,7 @@ if(TARGET sheaf_postgres)
                @SHEAF_TEST_POSTGRES@?migrate=1)
   servers_test(queue_postgres 300 postgres $<TARGET_FILE:test_servers_queue>
                @SHEAF_TEST_POSTGRES@?migrate=1)
+  servers_test(postgres_schema 120 shards ${tests_dir}/servers/postgres_schema)
   servers_kills(postgres 3)
   servers_kills(standby 1)
 endif()

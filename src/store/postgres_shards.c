@@ -407,6 +407,13 @@ static int shards_scan(void *backend, const sheaf_store_key *key, const sheaf_sc
 	ROUTED(key->owner, pg_scan(at, key, scan, fn, ctx, err));
 }
 
+static int shards_read(void *backend, const sheaf_store_key *key, const sheaf_scan *scan,
+                       sheaf_head *out, sheaf_head_state *state, sheaf_row_fn fn, void *ctx,
+                       sheaf_error *err)
+{
+	ROUTED(key->owner, pg_read(at, key, scan, out, state, fn, ctx, err));
+}
+
 static int shards_find(void *backend, const sheaf_store_key *key, sheaf_str id, uint64_t *seq,
                        sheaf_error *err)
 {
@@ -625,6 +632,7 @@ SHEAF_API const sheaf_store_ops sheaf_store_module = {
 	.queue_cancel = shards_queue_cancel,
 	.queue_list = shards_queue_list,
 	.migrate = shards_migrate,
+	.read = shards_read,
 };
 
 #endif
