@@ -167,13 +167,15 @@ static void describe(const sheaf_store *s, sheaf_store_info *out)
 {
 	memset(out, 0, sizeof(*out));
 	out->size = sizeof(*out);
+	out->queues = 1; /* unless the store takes it back */
 	s->ops.describe(s->backend, out);
 	out->size = sizeof(*out);
 	out->scheme = s->ops.scheme;
 	if (s->ops.check == NULL || s->ops.repair == NULL)
 		out->repairs = 0;
 	out->states = store_states(s);
-	out->queues = s->ops.queue_put != NULL;
+	if (s->ops.queue_put == NULL)
+		out->queues = 0;
 }
 
 static int check_durability(const sheaf_store *s, int32_t asked, sheaf_error *err)
