@@ -64,6 +64,7 @@ typedef enum opt_id {
 	OPT_PURGE,
 	OPT_ROLE,
 	OPT_ROOT,
+	OPT_SCOPE,
 	OPT_SHORT,
 	OPT_SINCE,
 	OPT_STATUS,
@@ -176,6 +177,7 @@ int cmd_retain(cli *c);
 int cmd_rm(cli *c);
 int cmd_show(cli *c);
 int cmd_todo(cli *c);
+int cmd_state(cli *c);
 int cmd_tree(cli *c);
 int cmd_undelete(cli *c);
 int cmd_version(cli *c);

@@ -181,6 +181,12 @@ static const opt options_expire[] = {
 	{0},
 };
 
+static const opt options_state[] = {
+	{OPT_SCOPE, 0, "scope", "SCOPE", "of the user or the app alone, without a session",
+         "user app"},
+	{0},
+};
+
 static const opt options_rm[] = {
 	{OPT_PURGE, 0, "purge", NULL, "copy what forks still read into them, then erase all", NULL},
 	{OPT_FORCE, 'f', "force", NULL, "do not ask; what is not there is no mistake", NULL},
@@ -441,6 +447,32 @@ const command commands[] = {
 		.words_max = 3,
 		.word = WORD_SESSION,
 		.options = options_label,
+	},
+	{
+		.name = "state",
+		.brief = "see and set small values beside the conversation",
+		.synopsis = "state [SESSION]\n"
+			    "state [SESSION] get KEY\n"
+			    "state [SESSION] set KEY VALUE\n"
+			    "state [SESSION] rm KEY\n"
+			    "state [SESSION] replay\n"
+			    "state --scope SCOPE [get KEY]\n"
+			    "state --scope app set KEY VALUE\n"
+			    "state --scope app rm KEY",
+		.about =
+			"A key belongs to the session; with the prefix user: to the user in all\n"
+			"sessions, with app: to all users of the app. A VALUE is JSON; what is none is\n"
+			"taken as text. Setting appends a record with the value in it.\n"
+			"\n"
+			"Values of the app are applied after the record is stored; replay applies all\n"
+			"of a session once more, except what was set since.",
+		.examples = "sheaf state demo set theme dark\n"
+			    "sheaf state demo get theme\n"
+			    "sheaf state --scope app set limit 5",
+		.run = cmd_state,
+		.words_max = 4,
+		.word = WORD_SESSION,
+		.options = options_state,
 	},
 	{
 		.name = "rename",

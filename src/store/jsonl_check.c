@@ -157,13 +157,11 @@ static int check_log(const checking *k, sheaf_error *err)
 	}
 	pthread_mutex_unlock(&log->mutex);
 	jlog_free(log);
-	if (rc == 0)
-		rc = check_queue(k, err);
 	if (rc == SHEAF_DAMAGED)
 		return report(k, SHEAF_PROBLEM_DAMAGE, 0, 0, 0, "the header cannot be read");
 	if (rc == SHEAF_FORMAT || rc == SHEAF_DENIED)
 		return report(k, SHEAF_PROBLEM_FOREIGN, 0, 0, 0, "not a session");
-	return rc;
+	return rc == 0 ? check_queue(k, err) : rc;
 }
 
 /* ---- Kept bytes --------------------------------------------------------------------------- */

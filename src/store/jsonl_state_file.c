@@ -50,8 +50,9 @@ void jstate_free(jstate *s)
 
 void jstate_leave(jstate *s)
 {
-	if (s->fd >= 0)
-		io_lock_try(s->fd, F_UNLCK);
+	/* A lock that cannot be given up goes with its descriptor. */
+	if (s->fd >= 0 && io_lock_try(s->fd, F_UNLCK))
+		jstate_unload(s);
 }
 
 int jstate_sync(jstate *s)

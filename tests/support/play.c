@@ -184,6 +184,14 @@ static int do_text(player *p, sheaf_session *s, const step *what, unsigned at, s
 	entry.id = sheaf_str_of(what->kind != STEP_AUTO ? id
 	                        : p->auto_id[at][0]     ? p->auto_id[at]
 	                                                : NULL);
+	char delta[160];
+	snprintf(delta, sizeof(delta), "{\"n\":%u,\"user:n\":%u,\"user:s%u\":\"%s\"}", same, same,
+	         same % 3, what->session);
+	bool states = what->kind == STEP_STATE ||
+	              (what->kind == STEP_AGAIN &&
+	               what[(int)what->count - (int)at].kind == STEP_STATE);
+	if (states)
+		entry.state_delta = sheaf_str_of(delta);
 	int rc = sheaf_session_append_message(s, m, &entry, &how, &out, err);
 	if (what->kind == STEP_AUTO)
 		snprintf(p->auto_id[at], SHEAF_ID_ROOM, "%s", out.id);
@@ -280,6 +288,8 @@ static int do_create(player *p, const step *what, bool again, sheaf_error *err)
 
 	options.mode = SHEAF_OPEN_NEW;
 	options.name = sheaf_str_of(what->session);
+	if (what->kind == STEP_CREATE_STATE)
+		options.state = SHEAF_STR("{\"first\":1,\"user:first\":[1]}");
 	int rc = sheaf_session_open(&s, p->store, key_of(&k, what->session), &options, err);
 	p->existed = rc == SHEAF_EXISTS;
 	if (again && rc == SHEAF_EXISTS)
@@ -324,6 +334,15 @@ static int do_delete(player *p, const step *what, sheaf_error *err)
 	p->existed = rc == 0 && !out->existed;
 	sheaf_deleted_free(out);
 	return rc;
+}
+
+static int do_app(player *p, const step *what, unsigned at, sheaf_error *err)
+{
+	char value[20];
+	key_text k;
+	snprintf(value, sizeof(value), "%u", at);
+	return sheaf_store_state_set(p->store, key_of(&k, what->session)->app, SHEAF_STR("step"),
+	                             sheaf_str_of(value), err);
 }
 
 static int do_repair(player *p, const step *what, sheaf_error *err)
@@ -528,6 +547,7 @@ int player_do(player *p, const step *what, unsigned at, bool again, sheaf_error 
 		return do_read(p, what, err);
 	switch (what->kind) {
 	case STEP_CREATE:
+	case STEP_CREATE_STATE:
 		return do_create(p, what, again, err);
 	case STEP_REOPEN:
 		return do_reopen(p, err);
@@ -539,6 +559,8 @@ int player_do(player *p, const step *what, unsigned at, bool again, sheaf_error 
 		return do_delete(p, what, err);
 	case STEP_REPAIR:
 		return do_repair(p, what, err);
+	case STEP_APP:
+		return do_app(p, what, at, err);
 	case STEP_DAMAGE:
 	case STEP_TEAR:
 	case STEP_DAMAGE_QUEUE:
@@ -552,6 +574,7 @@ int player_do(player *p, const step *what, unsigned at, bool again, sheaf_error 
 		return rc;
 	switch (what->kind) {
 	case STEP_TEXT:
+	case STEP_STATE:
 	case STEP_AUTO:
 	case STEP_AGAIN:
 		return do_text(p, s, what, at, err);

@@ -16,22 +16,25 @@
 
 typedef enum step_kind {
 	STEP_END = 0,
-	STEP_CREATE,  /* session, named after itself */
-	STEP_OPEN,    /* a handle on what exists, recovering it if need be */
-	STEP_CLOSE,   /* the handle */
-	STEP_REOPEN,  /* the store: closed and opened again */
-	STEP_TEXT,    /* a message of `bytes` bytes, under an id of ours */
-	STEP_AUTO,    /* the same under an id the library makes */
-	STEP_BATCH,   /* `count` messages of `bytes` bytes */
-	STEP_CUSTOM,  /* `count` tiny custom entries in one batch */
-	STEP_LABEL,   /* the first entry */
-	STEP_NAME,    /* renames the session */
-	STEP_BRANCH,  /* makes the branch "side" at the first entry */
-	STEP_COMPACT, /* everything */
-	STEP_AGAIN,   /* the message of step `count` once more: it exists */
-	STEP_FORK,    /* other from session */
-	STEP_COPY,    /* session to other */
-	STEP_EXPORT,  /* the path of session to other */
+	STEP_CREATE,       /* session, named after itself */
+	STEP_CREATE_STATE, /* the same with first values */
+	STEP_OPEN,         /* a handle on what exists, recovering it if need be */
+	STEP_CLOSE,        /* the handle */
+	STEP_REOPEN,       /* the store: closed and opened again */
+	STEP_TEXT,         /* a message of `bytes` bytes, under an id of ours */
+	STEP_STATE,        /* the same, and it sets values of session and user */
+	STEP_AUTO,         /* the same under an id the library makes */
+	STEP_BATCH,        /* `count` messages of `bytes` bytes */
+	STEP_CUSTOM,       /* `count` tiny custom entries in one batch */
+	STEP_LABEL,        /* the first entry */
+	STEP_NAME,         /* renames the session */
+	STEP_BRANCH,       /* makes the branch "side" at the first entry */
+	STEP_COMPACT,      /* everything */
+	STEP_AGAIN,        /* the message of step `count` once more: it exists */
+	STEP_FORK,         /* other from session */
+	STEP_COPY,         /* session to other */
+	STEP_EXPORT,       /* the path of session to other */
+	STEP_APP,          /* sets a value of the session's app */
 	STEP_DELETE,
 	STEP_PURGE,
 	STEP_REPAIR,

@@ -147,6 +147,21 @@ static void put_queue(words *w, sheaf_session *s)
 	free(text);
 }
 
+/* What the session sees of state; nothing if there is none. */
+static int put_state(words *w, sheaf_session *s)
+{
+	sheaf_state *state = NULL;
+	sheaf_error err;
+	int rc = sheaf_session_state_all(&state, s, &err);
+	for (size_t i = 0; rc == 0 && i < state->count; i++) {
+		const sheaf_state_value *v = state->items[i];
+		putf(w, "  state %.*s = %.*s\n", (int)v->key.len, v->key.ptr, (int)v->value.len,
+		     v->value.ptr);
+	}
+	sheaf_state_free(state);
+	return rc;
+}
+
 char *session_text(sheaf_store *store, const char *dir, const char *name, bool masked)
 {
 	sheaf_session_options options = SHEAF_SESSION_OPTIONS_INIT;
@@ -171,6 +186,8 @@ char *session_text(sheaf_store *store, const char *dir, const char *name, bool m
 		rc = put_head(&w, s, masked);
 	if (rc == 0)
 		put_queue(&w, s);
+	if (rc == 0)
+		rc = put_state(&w, s);
 	if (rc == 0)
 		rc = put_records(&w, s, masked);
 	if (rc)
@@ -243,6 +260,9 @@ int check_count(sheaf_store *store, unsigned mask, char *why, size_t room)
 	for (size_t i = 0; i < r->count; i++) {
 		const sheaf_problem *p = r->problems[i];
 		if (!(mask & (1u << p->what)))
+			continue;
+		/* Of the state: whoever sets the next value moves it away. */
+		if (p->what == SHEAF_PROBLEM_TORN && p->session.len == 0)
 			continue;
 		if (count++ == 0)
 			snprintf(why, room, "problem %d in %.*s, seq %llu, offset %llu: %.*s",

@@ -11,6 +11,9 @@
 
 #define END {.kind = STEP_END}
 #define CREATE(s) {.kind = STEP_CREATE, .session = (s)}
+#define CREATE_STATE(s) {.kind = STEP_CREATE_STATE, .session = (s)}
+#define STATE(s) {.kind = STEP_STATE, .session = (s), .bytes = 30}
+#define APP(s) {.kind = STEP_APP, .session = (s)}
 #define OPEN(s) {.kind = STEP_OPEN, .session = (s)}
 #define REOPEN {.kind = STEP_REOPEN}
 #define TEXT(s, n) {.kind = STEP_TEXT, .session = (s), .bytes = (n)}
@@ -98,6 +101,19 @@ const scenario scenarios[] = {
          STEPS(REOPEN, OPEN("a"), TEXT("a", 200), RECORDS("a"), DELETE("a")), true, 1},
 	{"repair", STEPS(CREATE("a"), TEXT("a", 300), TEXT("a", 500), TEXT("a", 100), DAMAGE("a")),
          STEPS(REOPEN, REPAIR("a"), TEXT("a", 200), RECORDS("a"), CHECK), true, 1},
+	{"state", STEPS(CREATE("a"), TEXT("a", 30), CREATE("b")),
+         STEPS(STATE("a"), STATE("b"), TEXT("a", 20), STATE("a"), AGAIN("a", 0), FORK("a", "c"),
+               CREATE_STATE("d"), STATE("c")),
+         false, 1},
+	{"state-delete", STEPS(CREATE("a"), STATE("a"), CREATE("b"), STATE("b")),
+         STEPS(STATE("a"), DELETE("a"), STATE("b"), CREATE_STATE("a"), DELETE("b"), STATE("a")),
+         false, 1},
+	{"state-reopen", STEPS(CREATE("a"), STATE("a"), CREATE("b")),
+         STEPS(REOPEN, STATE("b"), REOPEN, STATE("a"), RECORDS("a"), REOPEN, OPEN("b"), CHECK),
+         true, 1},
+	{"app-state", STEPS(CREATE("one/two/a"), TEXT("one/two/a", 20)),
+         STEPS(APP("one/two/a"), TEXT("one/two/a", 30), APP("one/two/a"), STATE("one/two/a")),
+         false, 1},
 	{"sidecar", STEPS(CREATE("a"), CUSTOM("a", 600), TEXT("a", 30), REOPEN, RECORDS("a")),
          STEPS(TEXT("a", 60), CUSTOM("a", 520), REOPEN, TEXT("a", 50), AGAIN("a", 0), RECORDS("a"),
                DELETE("a")),
