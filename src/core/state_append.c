@@ -14,6 +14,8 @@
 
 void state_load_end(state_load *l)
 {
+	if (l->a == NULL)
+		return;
 	arena_free(l->a);
 	mem_free(l->user.items);
 	mem_free(l->app.items);
