@@ -82,8 +82,13 @@ static int append_number(sheaf_session *s, uint64_t n, uint64_t batch, uint64_t 
 	int rc = 0;
 
 	for (uint64_t i = 0; rc == 0 && i < batch; i++) {
-		char id[40], *text = text_of(n + i);
+		char id[40], delta[80], *text = text_of(n + i);
 		sheaf_entry_options o = SHEAF_ENTRY_OPTIONS_INIT;
+		/* Two scopes that must never part: one in the log, one in a file of its own. */
+		snprintf(delta, sizeof(delta), "{\"n\":%llu,\"user:n\":%llu}",
+		         (unsigned long long)n, (unsigned long long)n);
+		if (i == 0 && n % 3 == 0)
+			o.state_delta = sheaf_str_of(delta);
 		sheaf_message *m = sheaf_message_new("user");
 		snprintf(id, sizeof(id), "n-%llu", (unsigned long long)(n + i));
 		o.id = sheaf_str_of(id);
@@ -136,6 +141,20 @@ static void check_acked(sheaf_session *s, const ack *a)
 	}
 }
 
+/* What the session has of the user's state is what it has itself. */
+static void check_state(sheaf_session *s)
+{
+	sheaf_state *state;
+	assert_int_equal(sheaf_session_state_all(&state, s, &err), 0);
+	/* Before the session's first one the user may have that of another. */
+	if (state->count == 2 && (state->items[0]->value.len != state->items[1]->value.len ||
+	                          memcmp(state->items[0]->value.ptr, state->items[1]->value.ptr,
+	                                 state->items[0]->value.len) != 0))
+		fail_msg("after a kill the session says %s, the user %s",
+		         state->items[0]->value.ptr, state->items[1]->value.ptr);
+	sheaf_state_free(state);
+}
+
 /* After a kill: all acknowledged are there, nothing is damaged, and it goes on. */
 static uint64_t after_kill(const char *url, const char *name, const ack *acks, size_t count)
 {
@@ -148,6 +167,7 @@ static uint64_t after_kill(const char *url, const char *name, const ack *acks, s
 	open_at(url, name, &store, &s);
 	for (size_t i = 0; i < count; i++)
 		check_acked(s, &acks[i]);
+	check_state(s);
 	assert_int_equal(sheaf_store_check(&report, store, &key, &err), 0);
 	for (size_t i = 0; i < report->count; i++)
 		if (report->problems[i]->what != SHEAF_PROBLEM_KEPT)
