@@ -355,19 +355,17 @@ void session_saw(sheaf_session *s, const sheaf_head *head)
 }
 
 /* What every read does with the head it got: `rc` is how getting it went. */
-static int alive(sheaf_session *s, const sheaf_head *head, const sheaf_head_state *state, int rc,
-                 sheaf_error *err)
+static int alive(const sheaf_session *s, const sheaf_head *head, const sheaf_head_state *state,
+                 int rc, sheaf_error *err)
 {
 	if (rc == SHEAF_NOT_FOUND || (rc == 0 && sheaf_head_hidden(head)))
 		return err_set(err, SHEAF_GONE, "the session was deleted");
 	if (rc == 0 && !s->expired_too)
 		rc = expiry_check(head, state, SHEAF_GONE, err);
-	if (rc == 0)
-		session_saw(s, head);
 	return rc;
 }
 
-int session_head(sheaf_session *s, sheaf_head **out, sheaf_head_state *state, sheaf_error *err)
+int session_peek(sheaf_session *s, sheaf_head **out, sheaf_head_state *state, sheaf_error *err)
 {
 	sheaf_head_state unwanted;
 	_cleanup_(head_freep) sheaf_head *head = sheaf_head_new();
@@ -382,6 +380,14 @@ int session_head(sheaf_session *s, sheaf_head **out, sheaf_head_state *state, sh
 	*out = head;
 	head = NULL;
 	return 0;
+}
+
+int session_head(sheaf_session *s, sheaf_head **out, sheaf_head_state *state, sheaf_error *err)
+{
+	int rc = session_peek(s, out, state, err);
+	if (rc == 0)
+		session_saw(s, *out);
+	return rc;
 }
 
 bool session_reads(sheaf_session *s)
@@ -407,6 +413,7 @@ int session_read(sheaf_session *s, const sheaf_scan *scan, sheaf_row_fn fn, void
 	rc = alive(s, head, &state, rc, err);
 	if (rc != 0)
 		return rc;
+	session_saw(s, head);
 	*out = head;
 	head = NULL;
 	return 0;

@@ -29,6 +29,8 @@ struct sheaf_session {
 /* The head as it is now, remembered as seen; the caller frees it. SHEAF_GONE: deleted or hidden.
  * SHEAF_EXPIRED. Every read begins with this. */
 int session_head(sheaf_session *s, sheaf_head **out, sheaf_head_state *state, sheaf_error *err);
+/* The same without having seen it: for what tells the caller nothing of the conversation. */
+int session_peek(sheaf_session *s, sheaf_head **out, sheaf_head_state *state, sheaf_error *err);
 
 /* Whether session_read() will do: the store can, and the session is no fork as far as is known. */
 bool session_reads(sheaf_session *s);

@@ -215,7 +215,7 @@ static int collect_scope(collecting *c, sheaf_store *store, sheaf_str scope, sta
 static int collect_session(collecting *c, sheaf_session *s, sheaf_str only, sheaf_error *err)
 {
 	_cleanup_(head_freep) sheaf_head *head = NULL;
-	int rc = session_head(s, &head, NULL, err);
+	int rc = session_peek(s, &head, NULL, err);
 	if (rc != 0)
 		return rc;
 	const state_set *set = head_state(head);

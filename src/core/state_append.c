@@ -281,7 +281,7 @@ int sheaf_session_state_replay(sheaf_session *session, uint64_t *applied, sheaf_
 	if (!store_states(session->store))
 		return err_set(err, SHEAF_UNSUPPORTED, "this store keeps no state of apps");
 	_cleanup_(head_freep) sheaf_head *head = NULL;
-	int rc = session_head(session, &head, NULL, err);
+	int rc = session_peek(session, &head, NULL, err);
 	if (rc == 0)
 		rc = apply_range(session, head_base(head) + 1, sheaf_head_revision(head), &count,
 		                 err);

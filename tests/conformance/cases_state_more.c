@@ -588,6 +588,19 @@ CASE(state_of_a_gone_session)
 	CSTR(t_store_state(t, t->app, ""), "");
 }
 
+CASE(state_reading_it_is_not_seeing_the_conversation)
+{
+	sheaf_session *s = t_new(t, "s"), *other = t_existing(t, "s");
+	SAY(s, "user", "q", .id = "u1");
+	SAY(other, "user", "meanwhile", .id = "u2", .state_delta = "{\"a\":1}");
+	/* A turn that was thought out before u2 must learn of it, whatever was read of state. */
+	STATE(s, "a=1");
+	OK(sheaf_session_state_replay(s, NULL, &t->err));
+	sheaf_batch *b = t_batch(t);
+	ADD(b, "assistant", "answer", .id = "a1");
+	FAILS(STALE, sheaf_session_append_turn(s, b, S("t1"), S(NULL), NULL, NULL, NULL, &t->err));
+}
+
 CASE(state_readonly_handles_set_nothing)
 {
 	sheaf_session *s = t_new(t, "s"), *reader = NULL;
