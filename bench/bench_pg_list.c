@@ -144,27 +144,24 @@ static double count_updates(const pg_side *p, double expected, double *hot)
 
 int bench_pg_hot(bench *b)
 {
-	enum {
-		SESSIONS = 200
-	};
-	static sheaf_session *s[SESSIONS];
-	size_t appends = b->quick ? 3000 : 30000;
+	static sheaf_session *s[2000];
+	size_t sessions = b->quick ? 200 : 2000, appends = b->quick ? 3000 : 30000;
 	double hot, all;
 	char name[32];
 	pg_side p;
 
 	if (!pg_side_open(&p, "pg-hot", "bh_"))
 		return 0;
-	for (size_t i = 0; i < SESSIONS; i++) {
+	for (size_t i = 0; i < sessions; i++) {
 		snprintf(name, sizeof(name), "s%zu", i);
 		s[i] = open_session(p.store, "hot", name);
 	}
 	time_t day = time(NULL) / 86400;
 	for (size_t i = 0; i < appends; i++)
-		append_one(s[bench_random() % SESSIONS]);
+		append_one(s[bench_random() % sessions]);
 	if (time(NULL) / 86400 != day)
 		fprintf(stderr, "sheaf-bench: pg-hot: a day has begun meanwhile\n");
-	for (size_t i = 0; i < SESSIONS; i++)
+	for (size_t i = 0; i < sessions; i++)
 		sheaf_session_close(s[i]);
 	sheaf_close(p.store); /* a connection hands in its statistics when it ends */
 	p.store = NULL;

@@ -39,8 +39,9 @@ static const struct {
 };
 
 /* The bars that noise cannot break: these decide in CI. */
-static const char *const growth[] = {"resume-growth", "fork-growth", "context-growth", "list-10k",
-                                     "list-cold",     "pg-list",     "pg-hot",         "pg-expire"};
+static const char *const growth[] = {"resume-growth", "fork-growth", "context-growth",
+                                     "list-10k",      "list-cold",   "pg-list-growth",
+                                     "pg-expire"};
 
 #define CASES (sizeof(cases) / sizeof(cases[0]))
 
@@ -90,7 +91,7 @@ void bench_check(int rc, const sheaf_error *err, const char *what)
 static void print(bench *b, const char *name, double value, const char *unit, double bare,
                   double ratio, double bar, bool ok)
 {
-	printf("{\"case\":\"%s\",\"value\":%.4g,\"unit\":\"%s\",\"bare\":%.4g,\"ratio\":%.3f,"
+	printf("{\"case\":\"%s\",\"value\":%.5g,\"unit\":\"%s\",\"bare\":%.5g,\"ratio\":%.4f,"
 	       "\"bar\":%.4g,\"ok\":%s}\n",
 	       name, value, unit, bare, ratio, bar, ok ? "true" : "false");
 	fflush(stdout);
