@@ -202,7 +202,8 @@ SHEAF_API int sheaf_session_append_thinking_level(sheaf_session *session, sheaf_
                                                   const sheaf_append_options *how,
                                                   sheaf_appended *out, sheaf_error *err);
 
-/** Data for programs; never reaches a context. `data` is one JSON value or {NULL,0}. */
+/** Data for programs; never reaches a context. `data` is one JSON value, given back byte for byte,
+ * or {NULL,0}. */
 SHEAF_API int sheaf_session_append_custom(sheaf_session *session, sheaf_str custom_type,
                                           sheaf_str data, const sheaf_entry_options *entry,
                                           const sheaf_append_options *how, sheaf_appended *out,

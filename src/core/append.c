@@ -133,6 +133,15 @@ static int find_in_batch(const work *w, sheaf_str id, const char *what, uint64_t
 	return 0;
 }
 
+static int no_parent(sheaf_error *err)
+{
+	return err_set(err, SHEAF_NOT_FOUND, "there is no such entry or label");
+}
+
+/*
+ * Finds a given parent. One that is not there is no mistake yet: it may have been
+ * a label when the record was stored that this is a repeat of.
+ */
 static int resolve_parent(work *w, draft *d, sheaf_error *err)
 {
 	sheaf_str given = str_make(d->parent_id, d->parent_len);
@@ -150,9 +159,19 @@ static int resolve_parent(work *w, draft *d, sheaf_error *err)
 		return rc;
 	char id[SHEAF_ID_ROOM];
 	uint64_t seq;
-	rc = read_resolve(w->s, w->head, given, id, &seq, err);
+	sheaf_error local = {0};
+	rc = read_resolve(w->s, w->head, given, id, &seq, &local);
+	bool named = rc == SHEAF_NOT_FOUND || (rc == 0 && !str_is(given, id));
+	if (named && d->parent_name_len == 0) {
+		memcpy(d->parent_name, d->parent_id, d->parent_len + 1);
+		d->parent_name_len = d->parent_len;
+	}
+	if (rc == SHEAF_NOT_FOUND && !d->id_fresh) {
+		w->a->unresolved = true;
+		return 0;
+	}
 	if (rc != 0)
-		return rc;
+		return err_pass(err, &local, rc);
 	d->parent_seq = seq;
 	d->parent_len = strlen(id);
 	memcpy(d->parent_id, id, d->parent_len + 1);
@@ -223,7 +242,7 @@ static int check_leaf(work *w, draft *d, sheaf_error *err)
 }
 
 /* Looks at every draft once: ids are different, and what is named is there. */
-static int resolve_all(work *w, sheaf_error *err)
+static int resolve_each(work *w, sheaf_error *err)
 {
 	for (size_t i = 0; i < w->a->count; i++) {
 		draft *d = w->a->drafts[i];
@@ -248,6 +267,13 @@ static int resolve_all(work *w, sheaf_error *err)
 	return 0;
 }
 
+static int resolve_all(work *w, sheaf_error *err)
+{
+	int rc = resolve_each(w, err);
+	/* What is wrong besides cannot be stored already: the first mistake is the one to tell. */
+	return rc != 0 && rc != SHEAF_NOMEM && w->a->unresolved ? no_parent(err) : rc;
+}
+
 /* ---- What exists -------------------------------------------------------- */
 
 static int scratch_room(scratch *sc, size_t count, sheaf_error *err)
@@ -266,12 +292,36 @@ static int scratch_room(scratch *sc, size_t count, sheaf_error *err)
 	return 0;
 }
 
+/* A stored parent, and the name by which the same one may have been given. */
+typedef struct renamed {
+	sheaf_str parent;
+	sheaf_str name;
+	bool found;
+} renamed;
+
 typedef struct compare {
 	const append *a;
 	size_t at;
 	bool same;
 	arena *room;
+	renamed *others; /* parents that are other ones now */
+	size_t other_count;
 } compare;
+
+/* Whether the parent is the same, as far as that can be said without looking at labels. */
+static bool compare_parent(compare *c, const record *r, const draft *d)
+{
+	int ok = 1;
+	if (record_same_parent(r, d))
+		return true;
+	if (d->parent_name_len == 0 || r->parent_id.ptr == NULL)
+		return false;
+	c->others[c->other_count++] = (renamed){
+		.parent = arena_dup(c->room, r->parent_id, &ok),
+		.name = str_make(d->parent_name, d->parent_name_len),
+	};
+	return ok != 0;
+}
 
 static int compare_row(void *ctx, const sheaf_row *row)
 {
@@ -279,9 +329,30 @@ static int compare_row(void *ctx, const sheaf_row *row)
 	record r;
 	c->same = !row->damaged && record_scan(&r, row->bytes, c->room) == 0 &&
 	          r.batch_count == c->a->count && r.batch_index == c->at &&
-	          record_same(&r, c->a->drafts[c->at]);
+	          record_same_but_parent(&r, c->a->drafts[c->at]) &&
+	          compare_parent(c, &r, c->a->drafts[c->at]);
 	c->at++;
 	return c->same ? 0 : 1;
+}
+
+static int take_name(void *ctx, const label_row *row)
+{
+	compare *c = ctx;
+	for (size_t i = 0; i < c->other_count; i++) {
+		renamed *o = &c->others[i];
+		o->found = o->found ||
+		           (str_eq(o->name, row->label) && str_eq(o->parent, row->target));
+	}
+	return 0;
+}
+
+/* A label may have been moved or taken away since: what counts is that it once named the parent. */
+static int compare_names(work *w, compare *c, sheaf_error *err)
+{
+	int rc = read_label_rows(w->s, w->head, take_name, c, err);
+	for (size_t i = 0; i < c->other_count; i++)
+		c->same = c->same && c->others[i].found;
+	return rc;
 }
 
 /* Whether the ids are stored as this very batch: side by side, and each with the same content. */
@@ -298,7 +369,10 @@ static int compare_stored(work *w, bool inherited, const uint64_t *seqs, size_t 
 	_cleanup_(arena_freep) arena *room = arena_new();
 	if (room == NULL)
 		return err_nomem(err);
-	compare c = {w->a, 0, false, room};
+	compare c = {.a = w->a, .room = room};
+	c.others = arena_zalloc(room, known * sizeof(*c.others));
+	if (c.others == NULL)
+		return err_nomem(err);
 	sheaf_scan scan = {
 		.size = sizeof(scan),
 		.from = seqs[0],
@@ -307,6 +381,8 @@ static int compare_stored(work *w, bool inherited, const uint64_t *seqs, size_t 
 	};
 	int rc = inherited ? read_scan(w->s, w->head, &scan, compare_row, &c, err)
 	                   : store_scan(w->s->store, &w->s->key.store, &scan, compare_row, &c, err);
+	if (rc == 0 && c.same && c.other_count != 0)
+		rc = compare_names(w, &c, err);
 	*same = rc == 0 && c.same && c.at == known;
 	return rc;
 }
@@ -427,6 +503,8 @@ static int append_stamp(void *ctx, const sheaf_head *head, sheaf_head *next, con
 	if (head == NULL || sheaf_head_hidden(head) ||
 	    (a->resolved_on != NULL && !same_session(a->resolved_on, head)))
 		return err_set(err, SHEAF_GONE, "the session was deleted");
+	if (a->unresolved)
+		return no_parent(err);
 	int rc = expect_check(a, head, err);
 	if (rc == 0)
 		rc = sheaf_head_copy(next, head, err);

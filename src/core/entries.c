@@ -153,6 +153,35 @@ int sheaf_session_append_thinking_level(sheaf_session *session, sheaf_str level,
 	return append_body(session, "thinking_level", &body, entry, how, out, err);
 }
 
+/* Whether JSON would be embeddable if it were written in one line. */
+static int check_unfolded(sheaf_str json, sheaf_error *err)
+{
+	_cleanup_(buf_free) buf line = BUF_INIT(SHEAF_RECORD_BYTES_MAX);
+	_cleanup_(json_freep) json_doc *doc = NULL;
+	buf_str(&line, json);
+	int rc = buf_status(&line, err);
+	for (size_t i = 0; i < line.len; i++) {
+		if (line.ptr[i] == '\n' || line.ptr[i] == '\r' || line.ptr[i] == '\t')
+			line.ptr[i] = ' ';
+	}
+	if (rc == 0)
+		rc = json_check(buf_view(&line), JSON_NONE, err);
+	if (rc != 0)
+		return rc;
+	/* Inside a string they are not allowed, and a blank there is not the same. */
+	rc = json_parse(&doc, json, err);
+	return rc == SHEAF_FORMAT ? err_set(err, SHEAF_INVALID, "the data is not JSON") : rc;
+}
+
+/* JSON that cannot come back from a line byte for byte, for it has line breaks between tokens or
+ * blanks around it, is kept as a string. */
+static int data_check(sheaf_str data, bool *embed, sheaf_error *err)
+{
+	*embed = json_check(data, JSON_NONE, NULL) == 0 && data.ptr[0] != ' ' &&
+	         data.ptr[data.len - 1] != ' ';
+	return *embed ? 0 : check_unfolded(data, err);
+}
+
 int sheaf_session_append_custom(sheaf_session *session, sheaf_str custom_type, sheaf_str data,
                                 const sheaf_entry_options *entry, const sheaf_append_options *how,
                                 sheaf_appended *out, sheaf_error *err)
@@ -161,15 +190,19 @@ int sheaf_session_append_custom(sheaf_session *session, sheaf_str custom_type, s
 	if (session == NULL)
 		return no_session(err);
 	int rc = text_check(custom_type, SHEAF_NAME_BYTES_MAX, "custom type", err);
+	bool embed = true;
 	if (rc == 0 && data.ptr != NULL)
-		rc = json_check(data, JSON_NONE, err);
+		rc = data_check(data, &embed, err);
 	if (rc != 0)
 		return rc;
 	buf_lit(&body, "\"custom\":{\"custom_type\":");
 	buf_json(&body, custom_type);
-	if (data.ptr != NULL) {
+	if (data.ptr != NULL && embed) {
 		buf_lit(&body, ",\"data\":");
 		buf_str(&body, data);
+	} else if (data.ptr != NULL) {
+		buf_lit(&body, ",\"data_text\":");
+		buf_json(&body, data);
 	}
 	buf_char(&body, '}');
 	return append_body(session, "custom", &body, entry, how, out, err);

@@ -85,7 +85,10 @@ static void read_payload(sheaf_entry *out, const json_val *v, sheaf_str bytes, c
 		memcpy((char *)out + fields[i].offset, &value, sizeof(value));
 	}
 	if (out->kind == SHEAF_KIND_CUSTOM)
-		out->data = members_find(members_inside(bytes), "data");
+		out->data = json_get(v, "data") != NULL
+		                    ? members_find(members_inside(bytes), "data")
+		                    : arena_dup(c->a, json_string(json_get(v, "data_text")),
+		                                &c->ok);
 }
 
 /* Kinds whose payload has something to show. */

@@ -26,6 +26,7 @@ typedef struct change {
 	bool has_name;
 	bool has_metadata;
 	uint64_t usage_turn; /* hash of the turn a message's usage belongs to; 0 = none */
+	uint64_t ended_turn; /* hash of the turn that ends; 0 = none */
 	sheaf_usage usage;
 	retention_fact retention;
 	shared *name;
@@ -77,14 +78,57 @@ static int turn_hash(uint64_t *out, sheaf_str value, json_doc **doc, sheaf_error
 	return 0;
 }
 
+/* Where a turn stands among those known; HEAD_TURNS if it does not. */
+static size_t turn_find(const counts *n, uint64_t hash)
+{
+	for (size_t i = 0; i < n->usage_turn_count; i++) {
+		if (n->usage_turns[i] == hash)
+			return i;
+	}
+	return HEAD_TURNS;
+}
+
+/* Two bits of `lost_turns`. */
+static bool turn_lost(const counts *n, uint64_t hash)
+{
+	const uint64_t bits = HEAD_LOST_TURNS * 64;
+	uint64_t a = hash % bits, b = (hash >> 32) % bits;
+	return (n->lost_turns[a / 64] >> (a % 64) & 1) != 0 &&
+	       (n->lost_turns[b / 64] >> (b % 64) & 1) != 0;
+}
+
 static bool turn_had_usage(const counts *n, uint64_t hash)
 {
-	size_t count = n->usage_turn_count < HEAD_TURNS ? (size_t)n->usage_turn_count : HEAD_TURNS;
-	for (size_t i = 0; i < count; i++) {
-		if (n->usage_turns[i] == hash)
-			return true;
+	return turn_find(n, hash) != HEAD_TURNS || turn_lost(n, hash);
+}
+
+/* Makes room for one more turn: the oldest that has ended goes, else the oldest. */
+static void turn_forget(counts *n)
+{
+	const uint64_t bits = HEAD_LOST_TURNS * 64;
+	size_t at = 0;
+	while (at < HEAD_TURNS && (n->ended_turns >> at & 1) == 0)
+		at++;
+	if (at == HEAD_TURNS) {
+		uint64_t hash = n->usage_turns[0], a = hash % bits, b = (hash >> 32) % bits;
+		n->lost_turns[a / 64] |= UINT64_C(1) << (a % 64);
+		n->lost_turns[b / 64] |= UINT64_C(1) << (b % 64);
+		at = 0;
 	}
-	return false;
+	uint64_t below = (UINT64_C(1) << at) - 1;
+	n->ended_turns = (n->ended_turns & below) | (n->ended_turns >> 1 & ~below);
+	n->usage_turn_count--;
+	memmove(&n->usage_turns[at], &n->usage_turns[at + 1],
+	        (size_t)(n->usage_turn_count - at) * sizeof(n->usage_turns[0]));
+}
+
+static void turn_note(counts *n, uint64_t hash)
+{
+	if (turn_find(n, hash) != HEAD_TURNS)
+		return;
+	if (n->usage_turn_count == HEAD_TURNS)
+		turn_forget(n);
+	n->usage_turns[n->usage_turn_count++] = hash;
 }
 
 /* A whole number's value, as message_usage() has it: 0 for anything else. */
@@ -265,6 +309,7 @@ static int read_turn_end(change *c, const sheaf_head *h, sheaf_str body, sheaf_e
 	/* A turn's usage repeats that of its messages where they have any. */
 	if (rc == 0 && (turn == 0 || !turn_had_usage(&h->n, turn)))
 		read_usage(c, members_find(inside, "usage"));
+	c->ended_turn = turn;
 	return rc;
 }
 
@@ -366,8 +411,8 @@ static void take_usage(counts *n, const change *c)
 	add(&n->usage.cache_write_1h, c->usage.cache_write_1h);
 	add(&n->usage.output, c->usage.output);
 	add(&n->usage.reasoning, c->usage.reasoning);
-	if (c->usage_turn != 0 && !turn_had_usage(n, c->usage_turn))
-		n->usage_turns[n->usage_turn_count++ % HEAD_TURNS] = c->usage_turn;
+	if (c->usage_turn != 0)
+		turn_note(n, c->usage_turn);
 }
 
 /* Moves a text from the change to the head. */
@@ -405,6 +450,9 @@ static void take_state(sheaf_head *h, change *c, uint64_t seq)
 static void take_change(sheaf_head *h, change *c, uint64_t seq)
 {
 	take_usage(&h->n, c);
+	size_t turn = c->ended_turn != 0 ? turn_find(&h->n, c->ended_turn) : HEAD_TURNS;
+	if (turn != HEAD_TURNS)
+		h->n.ended_turns |= UINT64_C(1) << turn;
 	take_retention(&h->n, &c->retention);
 	take_state(h, c, seq);
 	if (c->preview != NULL)

@@ -15,7 +15,7 @@
 #include "base/str.h"
 
 #define MAGIC UINT32_C(0x64686673) /* "sfhd" */
-#define VERSION 2u
+#define VERSION 3u
 #define NO_TEXT UINT32_MAX
 
 /* ---- Writing -------------------------------------------------------------- */
@@ -77,6 +77,9 @@ static void put_counts(writer *w, const counts *n)
 	put_u64(w, n->usage_turn_count);
 	for (size_t i = 0; i < HEAD_TURNS; i++)
 		put_u64(w, n->usage_turns[i]);
+	put_u64(w, n->ended_turns);
+	for (size_t i = 0; i < HEAD_LOST_TURNS; i++)
+		put_u64(w, n->lost_turns[i]);
 	put_u64(w, (uint64_t)n->ttl_us);
 	put_u64(w, (uint64_t)n->grace_us);
 	put_u32(w, n->pinned);
@@ -216,8 +219,13 @@ static void get_counts(reader *r, counts *n)
 	n->usage.output = get_u64(r);
 	n->usage.reasoning = get_u64(r);
 	n->usage_turn_count = get_u64(r);
+	if (n->usage_turn_count > HEAD_TURNS)
+		r->ok = false;
 	for (size_t i = 0; i < HEAD_TURNS; i++)
 		n->usage_turns[i] = get_u64(r);
+	n->ended_turns = get_u64(r);
+	for (size_t i = 0; i < HEAD_LOST_TURNS; i++)
+		n->lost_turns[i] = get_u64(r);
 	n->ttl_us = (int64_t)get_u64(r);
 	n->grace_us = (int64_t)get_u64(r);
 	n->pinned = get_u32(r) != 0;

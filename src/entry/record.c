@@ -425,9 +425,18 @@ int record_write_lost(buf *out, uint64_t seq, sheaf_error *err)
 
 bool record_same(const record *stored, const draft *wanted)
 {
-	if (!str_eq(stored->type, wanted->type) || !str_eq(stored->body, buf_view(&wanted->body)) ||
-	    !str_eq(stored->branch, str_make(wanted->branch, wanted->branch_len)))
-		return false;
+	return record_same_but_parent(stored, wanted) && record_same_parent(stored, wanted);
+}
+
+bool record_same_but_parent(const record *stored, const draft *wanted)
+{
+	return str_eq(stored->type, wanted->type) &&
+	       str_eq(stored->body, buf_view(&wanted->body)) &&
+	       str_eq(stored->branch, str_make(wanted->branch, wanted->branch_len));
+}
+
+bool record_same_parent(const record *stored, const draft *wanted)
+{
 	return !wanted->has_parent ||
 	       str_eq(stored->parent_id, str_make(wanted->parent_id, wanted->parent_len));
 }

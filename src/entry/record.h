@@ -75,8 +75,10 @@ typedef struct draft {
 	bool id_fresh;   /* made here and never sent: the store need not look it up */
 	bool has_parent; /* parent_id was given */
 	char parent_id[SHEAF_ID_ROOM];
-	size_t parent_len;   /* 0 with has_parent: a root */
-	uint64_t parent_seq; /* of a given parent, once resolved */
+	size_t parent_len;               /* 0 with has_parent: a root */
+	uint64_t parent_seq;             /* of a given parent, once resolved */
+	char parent_name[SHEAF_ID_ROOM]; /* a given parent that is no id: perhaps a label */
+	size_t parent_name_len;
 	char branch[SHEAF_BRANCH_BYTES_MAX + 1];
 	size_t branch_len; /* 0: main */
 	char timestamp[CLOCK_TEXT + 1];
@@ -151,5 +153,7 @@ int entry_read(sheaf_entry *out, const record *r, uint64_t parent_seq, bool pars
 
 /* Whether what the caller gives is what is stored: type, body, branch, a given parent. */
 bool record_same(const record *stored, const draft *wanted);
+bool record_same_but_parent(const record *stored, const draft *wanted);
+bool record_same_parent(const record *stored, const draft *wanted);
 
 #endif

@@ -512,3 +512,78 @@ CASE(append_same_message_twice)
 	EQ(path->count, 2); /* two ids, two records */
 	BYTES(path->items[0]->body, path->items[1]->body.ptr, path->items[1]->body.len);
 }
+
+CASE(custom_data_over_several_lines)
+{
+	static const char *const data[] = {
+		"{\n\t\"a\": [1,\r\n 2]\n}",
+		" 7",
+		"\"x\"\n",
+	};
+	sheaf_session *s = t_new(t, "s");
+	sheaf_appended out = SHEAF_APPENDED_INIT;
+	for (size_t i = 0; i < sizeof(data) / sizeof(data[0]); i++) {
+		OK(sheaf_session_append_custom(s, S("kind"), S(data[i]), NULL, NULL, &out,
+		                               &t->err));
+		const sheaf_entry *e = t_get(t, s, out.id);
+		TEXT(e->data, data[i]);
+		CHECK(t_contains(e->line, "\"data_text\":\""));
+	}
+	OK(sheaf_session_append_custom(s, S("kind"), S("{\"a\":1}"), NULL, NULL, &out, &t->err));
+	CHECK(t_contains(t_get(t, s, out.id)->line, "\"data\":{\"a\":1}"));
+	static const char *const bad[] = {"",    "\n", "{\n", "\"a\nb\"", "{\"a\":1,\n\"a\":2}",
+	                                  "1\n2"};
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		FAILS(INVALID, sheaf_session_append_custom(s, S("kind"), S(bad[i]), NULL, NULL,
+		                                           NULL, &t->err));
+	s = t_restart(t, "s");
+	TEXT(t_path(t, s, NULL)->items[0]->data, data[0]);
+}
+
+/* Every turn ends with the usage its message had: it counts once, however many are open at once. */
+CASE(usage_of_many_open_turns)
+{
+	sheaf_session *s = t_new(t, "s");
+	enum {
+		TURNS = 50
+	};
+	for (int i = 0; i < TURNS; i++)
+		JSON(s, "message",
+		     t_format(t,
+		              "{\"message\":{\"role\":\"assistant\",\"content\":\"x\","
+		              "\"usage\":{\"input\":1,\"output\":0}},\"turn\":\"t%d\"}",
+		              i),
+		     0);
+	for (int i = 0; i < TURNS; i++)
+		JSON(s, "turn_end",
+		     t_format(
+			     t,
+			     "{\"turn_end\":{\"turn\":\"t%d\",\"usage\":{\"input\":1,\"output\":0}}}",
+			     i),
+		     0);
+	EQ(t_head(t, s)->info->usage.input, TURNS);
+	EQ(t_head(t, t_restart(t, "s"))->info->usage.input, TURNS);
+}
+
+/* Turns one after the other, half of them known by their end alone: all count, however many. */
+CASE(usage_of_many_turns)
+{
+	sheaf_session *s = t_new(t, "s");
+	for (int i = 0; i < 60; i++) {
+		if (i % 2 == 0)
+			JSON(s, "message",
+			     t_format(t,
+			              "{\"message\":{\"role\":\"assistant\",\"content\":\"x\","
+			              "\"usage\":{\"input\":1,\"output\":0}},\"turn\":\"t%d\"}",
+			              i),
+			     0);
+		for (int again = 0; again < 1 + (i % 2 == 0); again++)
+			JSON(s, "turn_end",
+			     t_format(t,
+			              "{\"turn_end\":{\"turn\":\"t%d\","
+			              "\"usage\":{\"input\":1,\"output\":0}}}",
+			              i),
+			     0);
+	}
+	EQ(t_head(t, s)->info->usage.input, 60);
+}

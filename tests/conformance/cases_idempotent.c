@@ -332,3 +332,52 @@ CASE(repeat_keeps_sessions_apart)
 	EQ(t->out.existed, 0);
 	FAILS(CONFLICT, TRY_SAY(b, "user", "1", .id = "u1"));
 }
+
+/* A label is a name for a moment: a repeat is one also when the name is gone or means another. */
+CASE(repeat_after_its_label_went)
+{
+	sheaf_session *s = t_new(t, "s");
+	SAY(s, "user", "1", .id = "u1");
+	SAY(s, "assistant", "2", .id = "a1");
+	LABEL(s, "u1", "start");
+	SAY(s, "user", "again", .id = "u2", .parent = "start");
+	LABEL(s, "u1", "");
+	SAY(s, "user", "again", .id = "u2", .parent = "start");
+	EQ(t->out.existed, 1);
+	EQ(t->out.seq, 4);
+	LABEL(s, "a1", "start"); /* and now it is another entry's */
+	SAY(s, "user", "again", .id = "u2", .parent = "start");
+	EQ(t->out.existed, 1);
+	SAY(s, "user", "again", .id = "u2", .parent = "u1");
+	EQ(t->out.existed, 1);
+	/* A name that never was its parent's, other content, and what is new stay what they are. */
+	FAILS(CONFLICT, TRY_SAY(s, "user", "again", .id = "u2", .parent = "nothing"));
+	FAILS(CONFLICT, TRY_SAY(s, "user", "other", .id = "u2", .parent = "start"));
+	FAILS(CONFLICT, TRY_SAY(s, "user", "again", .id = "u2", .parent = "a1"));
+	FAILS(NOT_FOUND, TRY_SAY(s, "user", "again", .id = "u3", .parent = "nothing"));
+	FAILS(NOT_FOUND, TRY_SAY(s, "user", "again", .parent = "nothing"));
+	EQ(t_revision(t, s), 6);
+}
+
+CASE(repeat_of_a_batch_after_its_label_went)
+{
+	sheaf_session *s = t_new(t, "s");
+	SAY(s, "user", "1", .id = "u1");
+	LABEL(s, "u1", "start");
+	for (int again = 0; again < 2; again++) {
+		sheaf_batch *b = t_batch(t);
+		ADD(b, "user", "2", .id = "b1", .parent = "start");
+		ADD(b, "assistant", "3", .id = "b2");
+		OK(t_append_batch(t, s, b, (put){0}));
+		EQ(t->out.existed, again);
+		if (again == 0)
+			LABEL(s, "u1", "");
+	}
+	sheaf_session *f = t_fork(t, s, "b2", "f");
+	SAY(f, "user", "on", .id = "f1");
+	sheaf_batch *b = t_batch(t);
+	ADD(b, "user", "2", .id = "b1", .parent = "start");
+	ADD(b, "assistant", "3", .id = "b2");
+	OK(t_append_batch(t, f, b, (put){0})); /* inherited */
+	EQ(t->out.existed, 1);
+}

@@ -229,9 +229,11 @@ typedef struct append {
 	int count;               /* without a turn's end */
 	uint64_t parents[SPECS]; /* resolved; of the same batch: WITHIN + its place */
 	uint64_t targets[SPECS];
+	bool unresolved; /* a parent is not there: it can only be a repeat */
 } append;
 
 #define WITHIN (UINT64_C(1) << 40)
+#define NOWHERE (WITHIN - 1)
 
 /* The number of what was resolved, in a batch that begins with `first`. */
 static uint64_t numbered(uint64_t resolved, uint64_t first)
@@ -273,16 +275,33 @@ static int resolve_all(append *a)
 			rc = resolve_within(a, i, &s->target, &a->targets[i]);
 		else if (!is_fact(s) && s->has_parent && s->parent.how != NAME_NONE)
 			rc = resolve_within(a, i, &s->parent, &a->parents[i]);
-		if (rc)
-			return rc;
-		for (int k = 0; k < i; k++)
+		if (rc == SHEAF_NOT_FOUND && s->what != SPEC_LABEL) {
+			a->unresolved = true;
+			a->parents[i] = NOWHERE;
+			rc = 0;
+		}
+		for (int k = 0; k < i && rc == 0; k++)
 			if (strcmp(a->specs[k].id, s->id) == 0)
-				return SHEAF_INVALID;
+				rc = SHEAF_INVALID;
+		if (rc)
+			return a->unresolved ? SHEAF_NOT_FOUND : rc;
 	}
 	return 0;
 }
 
-static bool same_spec(const m_record *r, const spec *s, uint64_t parent)
+/* Whether the parent was called so at some time. */
+static bool was_called(const m_session *s, uint64_t parent, const name *n)
+{
+	if (n->how != NAME_WORD || parent == 0 || find_id(s, n->word))
+		return false;
+	for (size_t i = 0; i < s->count; i++)
+		if (s->records[i]->kind == SHEAF_KIND_LABEL && s->records[i]->target == parent &&
+		    strcmp(s->records[i]->text, n->word) == 0)
+			return true;
+	return false;
+}
+
+static bool same_spec(const m_session *in, const m_record *r, const spec *s, uint64_t parent)
 {
 	const spec *t = &r->spec;
 	bool speaks = s->what != SPEC_CALL; /* a call has no text */
@@ -294,7 +313,7 @@ static bool same_spec(const m_record *r, const spec *s, uint64_t parent)
 	for (int i = 0; i < s->call_count; i++)
 		if (t->calls[i] != s->calls[i])
 			return false;
-	if (s->has_parent && r->parent != parent)
+	if (s->has_parent && r->parent != parent && !was_called(in, r->parent, &s->parent))
 		return false;
 	return true;
 }
@@ -316,7 +335,7 @@ static int known_ids(const append *a, int all, bool *same, uint64_t *first)
 			*first = seq;
 		*same = *same && seq == *first + (uint64_t)i && r->batch_count == (uint64_t)all &&
 		        r->batch_index == (uint64_t)i &&
-		        same_spec(r, &a->specs[i], numbered(a->parents[i], *first)) &&
+		        same_spec(a->s, r, &a->specs[i], numbered(a->parents[i], *first)) &&
 		        (a->specs[i].what != SPEC_LABEL ||
 		         r->target == numbered(a->targets[i], *first));
 	}
@@ -424,6 +443,8 @@ static void run_append(model *m, m_session *s, const op *o, answer *out)
 	bool same = false;
 	uint64_t first = 0;
 	int known = rc ? 0 : known_ids(&a, all, &same, &first);
+	if (rc == 0 && known == 0 && a.unresolved)
+		rc = SHEAF_NOT_FOUND;
 	if (rc || (known && (turn || !same))) { /* a turn's end is new each time */
 		m_answer_code(out, rc ? rc : SHEAF_CONFLICT);
 		return;
