@@ -217,7 +217,7 @@ static void turn_usage_counts_once(void **state)
 	assert_int_equal(info_of(&l).turns, 1);
 	add(&l, "turn_end", "{\"turn_end\":{\"turn\":\"b\"}}");
 	assert_int_equal(info_of(&l).turns, 2);
-	/* Sixteen turns are remembered. */
+	/* Sixteen turns are remembered; one more that is open leaves its mark. */
 	for (int i = 0; i < 17; i++) {
 		char body[200];
 		(void)snprintf(body, sizeof(body),
@@ -231,6 +231,8 @@ static void turn_usage_counts_once(void **state)
 	add(&l, "turn_end", "{\"turn_end\":{\"turn\":\"t1\",\"usage\":{\"input\":1000}}}");
 	assert_int_equal(info_of(&l).usage.input, 134);
 	add(&l, "turn_end", "{\"turn_end\":{\"turn\":\"t0\",\"usage\":{\"input\":1000}}}");
+	assert_int_equal(info_of(&l).usage.input, 134);
+	add(&l, "turn_end", "{\"turn_end\":{\"turn\":\"other\",\"usage\":{\"input\":1000}}}");
 	assert_int_equal(info_of(&l).usage.input, 1134);
 	add(&l, "message",
 	    "{\"message\":{\"role\":\"assistant\",\"content\":\"\",\"usage\":"
