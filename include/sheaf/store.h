@@ -4,6 +4,8 @@
  *   memory:              in this process, gone with it; shared by nobody
  *   jsonl:/dir           one JSONL file a session; "~/" at the start is $HOME
  *   jsonl:/path/x.jsonl  that one file, a store of one session
+ *   postgres://…         a PostgreSQL database (a module); docs/stores.md has its options
+ *   postgres+shards:/map many of them, each with a part of the owners
  *   redis://host:port    a Redis server or cluster, if that module is installed
  *
  * A URL may end in options: "jsonl:/dir?readonly=1&unsafe_fs=1".
