@@ -16,7 +16,8 @@ CREATE TABLE @meta (
 -- One row a session. `mark` is the checksum that ends the head: with revision and created it says
 -- that the head is the very one that a writer has built on. The session expires at `expires` and is
 -- over at `over`, microseconds of this server's clock as `stored` is. `recency` and `expires_on` are
--- days, so that an append within a day changes no index.
+-- days, so that an append within a day changes no index; half a page is left free, so that it also
+-- finds room beside the row while somebody's snapshot keeps the versions before it.
 CREATE TABLE @session (
 	owner text COLLATE "C" NOT NULL,
 	session text COLLATE "C" NOT NULL,
@@ -35,7 +36,7 @@ CREATE TABLE @session (
 	head bytea NOT NULL,
 	state bytea NOT NULL,
 	PRIMARY KEY (owner, session)
-) WITH (fillfactor = 70);
+) WITH (fillfactor = 50);
 ALTER TABLE @session ALTER COLUMN head SET STORAGE EXTERNAL;
 ALTER TABLE @session ALTER COLUMN state SET STORAGE EXTERNAL;
 CREATE INDEX @session_recent ON @session (owner, recency DESC);
