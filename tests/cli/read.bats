@@ -51,7 +51,7 @@ load helper
 @test "ls --json: every member" {
 	make_tree
 	sheaf ls --json | py 'd["session"] == "demo" and d["name"] == "Make it faster" and d["messages"] == 7 and d["preview"] == "Make the parser faster"'
-	sheaf ls --json | py 'set(d) == {"session","app","user","name","kind","parent_session","cwd","preview","created","modified","revision","records","messages","turns","usage","fork_of","base","readonly","damaged","hidden"}'
+	sheaf ls --json | py 'set(d) == {"session","app","user","name","kind","parent_session","cwd","preview","created","modified","revision","records","messages","turns","usage","fork_of","base","readonly","damaged","hidden","stored","ttl_us","grace_us","pinned","expired","expires","undelete_until"}'
 }
 
 @test "show: headings, text, folded tool output, labels, compaction" {
