@@ -166,3 +166,76 @@ CASE(tenants_are_bytes)
 		IDS(t_path(t, f, NULL), "u1");
 	}
 }
+
+/* Every call that names a session, with another app's name before it. */
+static void refused_everywhere(suite *t, const sheaf_key *key)
+{
+	sheaf_session *none = NULL;
+	sheaf_session_options existing = SHEAF_SESSION_OPTIONS_INIT;
+	existing.mode = SHEAF_OPEN_EXISTING;
+	FAILS(NOT_FOUND, sheaf_session_open(&none, t->store, key, &existing, &t->err));
+	existing.readonly = 1;
+	FAILS(NOT_FOUND, sheaf_session_open(&none, t->store, key, &existing, &t->err));
+	FAILS(NOT_FOUND, sheaf_session_open_recent(&none, t->store, key->app, key->user, &t->err));
+	int32_t existed = 1;
+	FAILS(NOT_FOUND, sheaf_store_undelete(t->store, key, NULL, &existed, &t->err));
+	sheaf_report *report = NULL;
+	FAILS(NOT_FOUND, sheaf_store_check(&report, t->store, key, &t->err));
+	sheaf_store_info info = {.size = sizeof(info)};
+	OK(sheaf_store_describe(t->store, &info, &t->err));
+	if (info.repairs)
+		FAILS(NOT_FOUND, sheaf_store_repair(&report, t->store, key, &t->err));
+	for (int purge = 0; purge < 2; purge++) {
+		sheaf_delete_options how = SHEAF_DELETE_OPTIONS_INIT;
+		how.purge = purge;
+		sheaf_deleted *gone = NULL;
+		OK(sheaf_store_delete(&gone, t->store, key, &how, &t->err));
+		existed = gone->existed;
+		sheaf_deleted_free(gone);
+		EQ(existed, 0);
+	}
+	sheaf_list_options list = SHEAF_LIST_OPTIONS_INIT;
+	list.app = key->app;
+	list.user = key->user;
+	EQ(t_list(t, &list)->count, 0);
+	sheaf_expire_options sweep = SHEAF_EXPIRE_OPTIONS_INIT;
+	sweep.app = key->app;
+	sweep.user = key->user;
+	sheaf_expired *swept = NULL;
+	OK(sheaf_store_expire(&swept, t->store, &sweep, &t->err));
+	size_t count = swept->removed->count;
+	sheaf_expired_free(swept);
+	EQ(count, 0);
+}
+
+CASE(tenants_every_call_with_the_wrong_app)
+{
+	sheaf_key mine = t_key_of(t, "mine", "u", "s"), theirs = t_key_of(t, "theirs", "u", "s");
+	sheaf_session *s = t_open_in(t, t->store, &mine, SHEAF_OPEN_NEW);
+	SAY(s, "user", "secret", .id = "u1",
+	    .state_delta = "{\"own\":1,\"user:pin\":2,\"app:key\":3}");
+	OK(sheaf_session_enqueue(s, S("waiting"), NULL, NULL, &t->err));
+	refused_everywhere(t, &theirs);
+	CSTR(t_store_state(t, theirs.app.ptr, "u"), "");
+	CSTR(t_store_state(t, theirs.app.ptr, NULL), "");
+
+	/* Of the same name there, and with the same ids: still another one. */
+	sheaf_session *other = t_open_in(t, t->store, &theirs, SHEAF_OPEN_NEW);
+	SAY(other, "user", "theirs", .id = "u1", .state_delta = "{\"user:pin\":9,\"app:key\":9}");
+	sheaf_queue_items *items = NULL;
+	OK(sheaf_session_pending(&items, other, &t->err));
+	size_t waiting = items->count;
+	sheaf_queue_items_free(items);
+	EQ(waiting, 0);
+	sheaf_deleted *gone = NULL;
+	OK(sheaf_store_delete(&gone, t->store, &theirs, NULL, &t->err));
+	sheaf_deleted_free(gone);
+
+	TEXT(t_get(t, s, "u1")->message->parts[0]->text, "secret");
+	CSTR(t_store_state(t, mine.app.ptr, "u"), "user:pin=2");
+	CSTR(t_store_state(t, mine.app.ptr, NULL), "app:key=3");
+	OK(sheaf_session_pending(&items, s, &t->err));
+	waiting = items->count;
+	sheaf_queue_items_free(items);
+	EQ(waiting, 1);
+}
