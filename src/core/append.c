@@ -416,6 +416,30 @@ static void saw_existing(work *w)
 		session_saw(w->s, w->head);
 }
 
+/* Whether it moves a branch: an entry, or a leaf record. */
+static bool moves_branch(const append *a)
+{
+	for (size_t i = 0; i < a->count; i++) {
+		if (a->drafts[i]->kind == SHEAF_KIND_LEAF)
+			return true;
+	}
+	return last_entry(a) != NULL;
+}
+
+/*
+ * What was just stored. A fact beside the conversation shows nothing of what
+ * others have said meanwhile: the handle's next turn must learn that by STALE.
+ */
+static void saw_stored(sheaf_session *s, const append *a)
+{
+	const sheaf_head *after = a->scratch->after;
+	(void)pthread_mutex_lock(&s->lock);
+	bool alone = sheaf_head_revision(s->seen) + a->count == sheaf_head_revision(after);
+	(void)pthread_mutex_unlock(&s->lock);
+	if (alone || moves_branch(a))
+		session_saw(s, after);
+}
+
 /* After it is stored, whenever that was: what the records say to the app and to this handle. */
 static void state_done(const work *w, uint64_t first, bool existed, sheaf_appended *out)
 {
@@ -611,7 +635,7 @@ static int append_work(work *w, sheaf_appended *out, sheaf_error *err)
 	if (reply.known != 0)
 		return answer_existing(w, false, sc->seqs, reply.known, reply.durability, out, err);
 	appended_answer(out, a, a->first_seq, false, reply.durability);
-	session_saw(w->s, sc->after);
+	saw_stored(w->s, a);
 	state_done(w, a->first_seq, false, out);
 	return 0;
 }

@@ -21,7 +21,7 @@ int sheaf_session_add_summary(sheaf_session *session, sheaf_str text, sheaf_str 
 		return err_set(err, SHEAF_INVALID, "the summary is empty");
 	int rc = text_check(text, SHEAF_BODY_BYTES_MAX, "summary", err);
 	if (rc == 0)
-		rc = session_head(session, &head, NULL, err);
+		rc = session_peek(session, &head, NULL, err);
 	if (rc == 0 && leaf.len != 0)
 		rc = read_resolve(session, head, leaf, id, &seq, err);
 	else if (rc == 0 && head_branch_find(head, SHEAF_STR("main"), &b) && b.leaf_seq != 0)
@@ -82,7 +82,7 @@ int sheaf_session_summaries(sheaf_summaries **out, sheaf_session *session, sheaf
 	_cleanup_(facts_end) facts f = {0};
 	if (out == NULL || session == NULL)
 		return err_set(err, SHEAF_INVALID, "no session was given");
-	int rc = session_head(session, &head, NULL, err);
+	int rc = session_peek(session, &head, NULL, err);
 	if (rc == 0)
 		rc = facts_begin(&f, "summary", take_summary, err);
 	if (rc == 0)

@@ -21,7 +21,7 @@ static int begin(sheaf_session *s, bool write, sheaf_head_state *state, sheaf_er
 		return err_set(err, SHEAF_INVALID, "no session was given");
 	if (write && s->readonly)
 		return err_set(err, SHEAF_READONLY, "the session was opened for reading only");
-	return session_head(s, &head, state, err);
+	return session_peek(s, &head, state, err);
 }
 
 /* What a store says of a session that is not there any more. */

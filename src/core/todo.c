@@ -219,7 +219,7 @@ static int list(facts *f, sheaf_session *session, const char *name, int32_t kind
                 facts_take_fn take, uint64_t *revision, sheaf_error *err)
 {
 	_cleanup_(head_freep) sheaf_head *head = NULL;
-	int rc = session_head(session, &head, NULL, err);
+	int rc = session_peek(session, &head, NULL, err);
 	if (rc == 0)
 		rc = facts_begin(f, name, take, err);
 	if (rc != 0)

@@ -152,7 +152,7 @@ int sheaf_watch_next(sheaf_records **out, sheaf_watch *watch, int64_t timeout_us
 		_cleanup_(head_freep) sheaf_head *head = NULL;
 		if (atomic_load(&watch->cancelled))
 			return err_set(err, SHEAF_CANCELLED, "the watch was cancelled");
-		int rc = session_head(watch->session, &head, NULL, err);
+		int rc = session_peek(watch->session, &head, NULL, err);
 		if (rc == 0)
 			rc = fits(watch, head, err);
 		if (rc != 0)
@@ -178,7 +178,7 @@ int sheaf_watch_open(sheaf_watch **out, sheaf_session *session, uint64_t after_r
 	_cleanup_(head_freep) sheaf_head *head = NULL;
 	if (out == NULL || session == NULL)
 		return err_set(err, SHEAF_INVALID, "no session was given");
-	int rc = session_head(session, &head, NULL, err);
+	int rc = session_peek(session, &head, NULL, err);
 	if (rc != 0)
 		return rc;
 	_cleanup_(mem_freep) sheaf_watch *w = mem_zalloc(sizeof(*w));

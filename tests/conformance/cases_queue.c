@@ -710,6 +710,24 @@ QUEUE_CASE(queue_of_a_readonly_handle)
 	CSTR(q_look(t, reader).ids, "a");
 }
 
+/* A turn that was thought out before somebody else wrote must learn of it, whatever its worker did
+ * with the queue meanwhile. */
+QUEUE_CASE(queue_work_is_not_seeing_the_conversation)
+{
+	sheaf_session *s = t_new(t, "s"), *other = t_existing(t, "s");
+	int32_t existed;
+	SAY(s, "user", "q", .id = "u1");
+	SAY(other, "user", "meanwhile", .id = "u2");
+	PUT(s, "a");
+	PUT(s, "b");
+	OK(q_cancel(t, s, "b", &existed));
+	CSTR(q_look(t, s).ids, "a");
+	OK(q_ack(t, s, q_claim(t, s, 1, NEVER).token));
+	sheaf_batch *b = t_batch(t);
+	ADD(b, "assistant", "answer", .id = "a1");
+	FAILS(STALE, sheaf_session_append_turn(s, b, S("t1"), S(NULL), NULL, NULL, NULL, &t->err));
+}
+
 /* A queue that was used for long behaves like a new one. */
 QUEUE_CASE(queue_much_used)
 {

@@ -405,3 +405,21 @@ CASE(compaction_as_recorded)
 	EQ(c->time_us, 1700000000000000);
 	sheaf_compactions_free(list);
 }
+
+CASE(todos_are_not_the_conversation)
+{
+	sheaf_session *s = t_new(t, "s"), *other = t_existing(t, "s");
+	sheaf_todos *list = NULL;
+	SAY(s, "user", "q", .id = "u1");
+	SAY(other, "user", "meanwhile", .id = "u2");
+	TASK(s, "t", .content = "x");
+	OK(sheaf_session_todos(&list, s, &t->err));
+	sheaf_todos_free(list);
+	CSTR(plans(t, s), "");
+	OK(sheaf_session_add_summary(s, S("short"), S("u1"), NULL, NULL, NULL, &t->err));
+	CSTR(summaries(t, s), "short@u1");
+	/* A turn that was thought out before u2 must learn of it. */
+	sheaf_batch *b = t_batch(t);
+	ADD(b, "assistant", "answer", .id = "a1");
+	FAILS(STALE, sheaf_session_append_turn(s, b, S("t1"), S(NULL), NULL, NULL, NULL, &t->err));
+}

@@ -380,3 +380,17 @@ CASE(watch_cancelled)
 	IDS(watch_next(t, w, 0), "a");
 	sheaf_watch_close(w);
 }
+
+CASE(watch_leaves_the_handle_as_it_was)
+{
+	sheaf_session *s = t_new(t, "s"), *other = t_existing(t, "s");
+	SAY(s, "user", "q", .id = "u1");
+	SAY(other, "user", "meanwhile", .id = "u2");
+	sheaf_watch *w = watch_open(t, s, 1);
+	IDS(watch_next(t, w, 0), "u2");
+	/* Who writes the turn need not be who watches. */
+	sheaf_batch *b = t_batch(t);
+	ADD(b, "assistant", "answer", .id = "a1");
+	FAILS(STALE, sheaf_session_append_turn(s, b, S("t1"), S(NULL), NULL, NULL, NULL, &t->err));
+	sheaf_watch_close(w);
+}
