@@ -77,6 +77,20 @@ static int load_delta(state_load *l, sheaf_str delta, int64_t time_us, sheaf_str
 	return ok ? 0 : SHEAF_NOMEM;
 }
 
+/* A store has this in hand at once, deletions too; sets are bounded by what it may hold. */
+static int check_size(const state_items *l, sheaf_error *err)
+{
+	size_t bytes = 0;
+	for (size_t i = 0; i < l->count; i++)
+		bytes += l->items[i].key.len + l->items[i].value.len;
+	return bytes <= SHEAF_STATE_BYTES_MAX
+	               ? 0
+	               : err_set(err, SHEAF_LIMIT,
+	                         "an append changes more than %zu bytes of the state of a user "
+	                         "or an app",
+	                         SHEAF_STATE_BYTES_MAX);
+}
+
 int state_load_drafts(state_load *l, draft *const *drafts, size_t count, sheaf_error *err)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -85,7 +99,8 @@ int state_load_drafts(state_load *l, draft *const *drafts, size_t count, sheaf_e
 		    load_delta(l, draft_delta(d), d->time_us, draft_id(d), false) != 0)
 			return err_nomem(err);
 	}
-	return 0;
+	int rc = check_size(&l->user, err);
+	return rc != 0 ? rc : check_size(&l->app, err);
 }
 
 /* ---- Riding ------------------------------------------------------------- */

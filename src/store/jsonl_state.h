@@ -63,6 +63,7 @@ int jstate_write_anew(jstate *s, sheaf_error *err);
 void jstate_write_user(buf *out, const char *session, sheaf_str id, const sheaf_state_item *items,
                        size_t count);
 void jstate_write_settled(buf *out);
+/* As many lines as it takes: one is bounded like a record. */
 void jstate_write_app(buf *out, const sheaf_state_item *items, size_t count);
 
 #endif

@@ -98,7 +98,7 @@ void jstate_write_settled(buf *out)
 	record_seal(out, start);
 }
 
-void jstate_write_app(buf *out, const sheaf_state_item *items, size_t count)
+static void write_app_line(buf *out, const sheaf_state_item *items, size_t count)
 {
 	size_t start = out->len;
 	buf_lit(out, "{\"type\":\"app_state\",\"values\":{");
@@ -116,6 +116,18 @@ void jstate_write_app(buf *out, const sheaf_state_item *items, size_t count)
 	}
 	buf_char(out, '}');
 	record_seal(out, start);
+}
+
+void jstate_write_app(buf *out, const sheaf_state_item *items, size_t count)
+{
+	for (size_t first = 0, i = 0, bytes = 0; i < count; i++) {
+		bytes += items[i].key.len + items[i].value.len + SHEAF_ID_BYTES_MAX;
+		if (bytes < LINE_BYTES && i + 1 < count)
+			continue;
+		write_app_line(out, items + first, i + 1 - first);
+		first = i + 1;
+		bytes = 0;
+	}
 }
 
 /* ---- Lines: reading ---------------------------------------------------------------- */
@@ -390,19 +402,10 @@ static void write_image(buf *out, const jstate *s)
 	const state_image *image = s->image;
 	if (!image || image->count == 0)
 		return;
-	if (!s->app) {
+	if (s->app)
+		jstate_write_app(out, image->items, image->count);
+	else
 		jstate_write_user(out, NULL, str_make(NULL, 0), image->items, image->count);
-		return;
-	}
-	/* A line is bounded like a record. */
-	for (size_t first = 0, i = 0, bytes = 0; i < image->count; i++) {
-		bytes += image->items[i].key.len + image->items[i].value.len + SHEAF_ID_BYTES_MAX;
-		if (bytes < LINE_BYTES && i + 1 < image->count)
-			continue;
-		jstate_write_app(out, image->items + first, i + 1 - first);
-		first = i + 1;
-		bytes = 0;
-	}
 }
 
 int jstate_write_anew(jstate *s, sheaf_error *err)

@@ -240,6 +240,30 @@ CASE(state_of_a_user_has_a_limit)
 	sheaf_state_free(state);
 }
 
+/* Also what only deletes has its limit: a user's file has a line for every append. */
+CASE(state_changes_of_an_append_have_a_limit)
+{
+	sheaf_session *s = t_new(t, "s");
+	static const char *const prefixes[] = {"user:", "app:"};
+	for (size_t i = 0; i < 2; i++) {
+		sheaf_batch *b = t_batch(t);
+		const char *name = t_fill(t, 'k', 200);
+		for (int k = 0, n = 0; k < 2; k++) {
+			const char *delta = "";
+			for (int m = 0; m < 60; m++) {
+				const char *some = "";
+				for (int j = 0; j < 50; j++, n++)
+					some = t_format(t, "%s%s\"%s%s%d\":null", some,
+					                j ? "," : "", prefixes[i], name, n);
+				delta = t_format(t, "%s%s%s", delta, m ? "," : "", some);
+			}
+			ADD(b, "user", "x", .state_delta = t_format(t, "{%s}", delta));
+		}
+		FAILS(LIMIT, sheaf_session_append_batch(s, b, NULL, NULL, &t->err));
+		EQ(t_revision(t, s), 0);
+	}
+}
+
 CASE(state_of_an_app_waits_for_room)
 {
 	sheaf_session *s = t_new(t, "s");

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -15,6 +16,7 @@
 #include "base/buf.h"
 #include "entry/record.h"
 #include "sheaf.h"
+#include "sheaf/sys/seams.h"
 #include "support/files.h"
 #include "support/play.h"
 
@@ -247,6 +249,45 @@ static void the_file_does_not_grow_for_ever(void **state)
 	assert_int_equal(file_count(path_of(".sheaf"), "tmp-"), 0);
 }
 
+static int no_rename(void *ctx, int from_dir, const char *from, int to_dir, const char *to)
+{
+	(void)ctx;
+	(void)from_dir;
+	(void)from;
+	(void)to_dir;
+	(void)to;
+	errno = ENOSPC;
+	return -1;
+}
+
+/* An app may have many small keys, each of which has a time and an id in the file: more than a line
+ * can hold. */
+static void many_keys_at_once(void **state)
+{
+	(void)state;
+	const size_t keys = 150000;
+	buf delta = BUF_INIT(SIZE_MAX);
+	for (size_t i = 0; i < keys; i++)
+		buf_format(&delta, "%c\"app:%zx\":1", i ? ',' : '{', i);
+	buf_add(&delta, "}", 2);
+	char id[101];
+	snprintf(id, sizeof(id), "%0100d", 1);
+	const sheaf_io io = {.size = sizeof(io), .rename = no_rename};
+	sheaf_set_io(&io); /* it cannot be written anew, which would hide what was written first */
+	say(id, delta.ptr);
+	sheaf_set_io(NULL);
+	buf_free(&delta);
+	open_session("s");
+	sheaf_state *s = NULL;
+	OK(sheaf_store_state(&s, store, sheaf_str_of(""), (sheaf_str){NULL, 0}, &err));
+	assert_int_equal(s->count, keys);
+	sheaf_state_free(s);
+	sheaf_report *r = NULL;
+	OK(sheaf_store_check(&r, store, NULL, &err));
+	assert_int_equal(r->count, 0);
+	sheaf_report_free(r);
+}
+
 static void a_sidecar_has_the_state(void **state)
 {
 	(void)state;
@@ -295,6 +336,7 @@ int main(void)
 		TEST(a_torn_end_is_kept),
 		TEST(damage_is_told_and_repaired),
 		TEST(the_file_does_not_grow_for_ever),
+		TEST(many_keys_at_once),
 		TEST(a_sidecar_has_the_state),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
