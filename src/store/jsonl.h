@@ -416,6 +416,7 @@ int jstate_line(jowner *o, const char *session, const sheaf_append_request *q, s
 void jstate_done(jowner *o, const char *session, int rc, int32_t outcome);
 bool jstate_durable(const jowner *o);
 int jstate_make_durable(jowner *o, sheaf_error *err);
+bool jstate_there(const jowner *o); /* whether the user has a file of state; it never goes */
 /* Before records of a session go: what they set stays. With `held` jstate_end() must follow. */
 int jstate_hold(jowner *o, const char *session, int64_t deadline_us, bool *held, sheaf_error *err);
 int jsonl_state_read(void *backend, sheaf_str scope, int app, sheaf_state_fn fn, void *ctx,

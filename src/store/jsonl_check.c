@@ -215,18 +215,19 @@ static int check_state(const checking *k, bool app, bool mend, int64_t deadline_
                        sheaf_error *err)
 {
 	jstate_report found;
-	int rc = jstate_examine(k->o, app, mend, deadline_us, &found, err);
+	int rc = jstate_examine(k->o, app, false, deadline_us, &found, err);
 	if (rc)
 		return rc;
 	if (!found.what || (mend && found.what != SHEAF_PROBLEM_DAMAGE))
 		return 0;
 	checking own = *k;
 	own.session = "";
-	return report(&own, found.what, 0, found.bad_at, found.size - found.bad_at,
-	              found.what == SHEAF_PROBLEM_TORN      ? "torn bytes at the end of the state"
-	              : found.what == SHEAF_PROBLEM_FOREIGN ? "state of a newer version"
-	              : app                                 ? "the app's state is damaged"
-	                                                    : "the user's state is damaged");
+	rc = report(&own, found.what, 0, found.bad_at, found.size - found.bad_at,
+	            found.what == SHEAF_PROBLEM_TORN      ? "torn bytes at the end of the state"
+	            : found.what == SHEAF_PROBLEM_FOREIGN ? "state of a newer version"
+	            : app                                 ? "the app's state is damaged"
+	                                                  : "the user's state is damaged");
+	return rc || !mend ? rc : jstate_examine(k->o, app, true, deadline_us, &found, err);
 }
 
 static int check_app_state(const checking *k, jstore *js, const char *app, bool mend,

@@ -582,15 +582,18 @@ static int remove_unreadable(jlog *log, const sheaf_remove_request *request,
 	return rc;
 }
 
-static int remove_session(jlog *log, const sheaf_remove_request *request, sheaf_remove_reply *reply,
-                          sheaf_error *err)
+/* 1: there was no state of the user to hold, and now there is. */
+static int remove_session(jlog *log, bool stateless, const sheaf_remove_request *request,
+                          sheaf_remove_reply *reply, sheaf_error *err)
 {
 	int rc = jlog_lead(log, request->deadline_us, err);
 	if (rc)
 		return rc;
 	rc = jlog_lock_damaged(log, request->deadline_us, err);
 	if (rc == 0) {
-		rc = remove_locked(log, request, reply, err);
+		rc = stateless && jstate_there(log->owner)
+		             ? 1
+		             : remove_locked(log, request, reply, err);
 	} else if (rc == SHEAF_DAMAGED && !log->file && !request->reap && !request->expired &&
 	           !log->owner->store->readonly) {
 		rc = remove_unreadable(log, request, reply, err);
@@ -610,18 +613,19 @@ int jsonl_remove(void *backend, const sheaf_store_key *key, const sheaf_remove_r
                  sheaf_remove_reply *reply, sheaf_error *err)
 {
 	_cleanup_(jlog_putp) jlog *log = NULL;
-	bool held = false;
 	int rc = jlog_get(backend, key, &log, err);
 
 	*reply = (sheaf_remove_reply){0, 0};
-	if (rc == SHEAF_NOT_FOUND)
-		return 0;
-	if (rc == 0)
-		rc = jstate_hold(log->owner, log->session, request->deadline_us, &held, err);
 	if (rc)
-		return rc;
-	rc = remove_session(log, request, reply, err);
-	if (held)
-		jstate_end(log->owner);
+		return rc == SHEAF_NOT_FOUND ? 0 : rc;
+	do {
+		bool held, stateless = !jstate_there(log->owner);
+		rc = jstate_hold(log->owner, log->session, request->deadline_us, &held, err);
+		if (rc)
+			return rc;
+		rc = remove_session(log, stateless, request, reply, err);
+		if (held)
+			jstate_end(log->owner);
+	} while (rc == 1);
 	return rc;
 }

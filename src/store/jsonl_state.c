@@ -108,13 +108,17 @@ int jstate_make_durable(jowner *o, sheaf_error *err)
 	return 0;
 }
 
+bool jstate_there(const jowner *o)
+{
+	io_stat st;
+	return !o->store->single && io_stat_at(o->dir, JSONL_STATE_FILE, &st) == 0;
+}
+
 int jstate_hold(jowner *o, const char *session, int64_t deadline_us, bool *held, sheaf_error *err)
 {
 	jstate *s = o->state;
-	io_stat st;
 	*held = false;
-	if (o->store->single || o->store->readonly ||
-	    io_stat_at(o->dir, JSONL_STATE_FILE, &st) != 0)
+	if (o->store->readonly || !jstate_there(o))
 		return 0;
 	int rc = jstate_begin(o, deadline_us, err);
 	if (rc) /* what cannot be read must not keep a session from being deleted */

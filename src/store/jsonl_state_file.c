@@ -544,6 +544,22 @@ static int repair(jstate *s, uint64_t size, sheaf_error *err)
 	return rc ? rc : jstate_write_anew(s, err);
 }
 
+/* The file under its name, locked. 1: there is none. */
+static int open_locked(jstate *s, bool write, int64_t deadline_us, io_stat *st, sheaf_error *err)
+{
+	for (int again = 0; again < 4; again++) {
+		int rc = open_file(s, false, err);
+		if (rc == 0)
+			rc = jlock_take(s->fd, write ? F_WRLCK : F_RDLCK, deadline_us, err);
+		if (rc == 0 && io_stat_fd_lean(s->fd, st))
+			rc = err_sys(err, SHEAF_STORAGE, errno, "cannot look at the state");
+		if (rc || st->links != 0)
+			return rc;
+		jstate_unload(s); /* somebody wrote it anew while we waited */
+	}
+	return err_set(err, SHEAF_BUSY, "the state keeps being replaced");
+}
+
 int jstate_examine(jowner *o, bool app, bool mend, int64_t deadline_us, jstate_report *out,
                    sheaf_error *err)
 {
@@ -553,11 +569,7 @@ int jstate_examine(jowner *o, bool app, bool mend, int64_t deadline_us, jstate_r
 	jstate *s = jstate_new(o, app);
 	if (!s)
 		return err_nomem(err);
-	int rc = open_file(s, false, err);
-	if (rc == 0)
-		rc = jlock_take(s->fd, mend ? F_WRLCK : F_RDLCK, deadline_us, err);
-	if (rc == 0 && io_stat_fd_lean(s->fd, &st))
-		rc = err_sys(err, SHEAF_STORAGE, errno, "cannot look at the state");
+	int rc = open_locked(s, mend, deadline_us, &st, err);
 	if (rc == 0)
 		rc = follow_begin(&f, s, err);
 	if (rc == 0) {

@@ -326,6 +326,86 @@ static void two_repairs(void **state)
 	sheaf_session_close(s);
 }
 
+/* ---- The user's state ---- */
+
+static void set_user_state(sheaf_store *st, const char *delta)
+{
+	sheaf_entry_options entry = SHEAF_ENTRY_OPTIONS_INIT;
+	sheaf_session *s = open_in(st, "A");
+	entry.state_delta = sheaf_str_of(delta);
+	if (sheaf_session_append_custom(s, sheaf_str_of("c"), sheaf_str_of("{}"), &entry, NULL,
+	                                NULL, &err))
+		fail_msg("append: %s", err.message);
+	sheaf_session_close(s);
+}
+
+static void user_state_is(const char *want)
+{
+	char line[200] = "";
+	size_t n = 0;
+	sheaf_state *s = NULL;
+	assert_int_equal(sheaf_store_state(&s, store, sheaf_str_of(""), sheaf_str_of(""), &err), 0);
+	for (size_t i = 0; i < s->count; i++)
+		n += (size_t)snprintf(line + n, sizeof(line) - n, "%s%.*s=%.*s", i ? " " : "",
+		                      (int)s->items[i]->key.len, s->items[i]->key.ptr,
+		                      (int)s->items[i]->value.len, s->items[i]->value.ptr);
+	sheaf_state_free(s);
+	assert_string_equal(line, want);
+}
+
+static void repair_and_set(sheaf_store *st)
+{
+	sheaf_key key = sheaf_key_of("A");
+	if (sheaf_store_repair(NULL, st, &key, &err))
+		_exit(2);
+	set_user_state(st, "{\"user:m\":3}");
+}
+
+static void other_repairs_state(void)
+{
+	elsewhere(repair_and_set);
+}
+
+static void two_repairs_of_state(void **state)
+{
+	sheaf_key key = sheaf_key_of("A");
+	(void)state;
+	set_user_state(store, "{\"user:k\":1}");
+	set_user_state(store, "{\"user:lost\":2}");
+	set_user_state(store, "{\"user:l\":2}");
+	sheaf_close(store);
+	hurt(".state.jsonl", "lost");
+	assert_int_equal(sheaf_open(&store, url, NULL, &err), 0);
+	at_lock = other_repairs_state;
+	assert_int_equal(sheaf_store_repair(NULL, store, &key, &err), 0);
+	user_state_is("user:k=1 user:l=2 user:m=3"); /* what the other one set is there */
+}
+
+static void set_first(sheaf_store *st)
+{
+	set_user_state(st, "{\"user:k\":1}");
+}
+
+static void other_sets_first(void)
+{
+	elsewhere(set_first);
+}
+
+/* The user had no state when the removal began: it must notice that there is some by now. */
+static void first_state_while_its_session_is_deleted(void **state)
+{
+	(void)state;
+	sheaf_session *s = open_in(store, "A");
+	say(s, "one");
+	at_lock = other_sets_first;
+	assert_int_equal(delete_names("A"), 0);
+	sheaf_session_close(s);
+	assert_int_equal(access(path_of("A.jsonl"), F_OK), -1);
+	user_state_is("user:k=1");
+	set_user_state(store, "{\"user:l\":2}");
+	user_state_is("user:k=1 user:l=2");
+}
+
 static void delete_and_make_again(sheaf_store *st)
 {
 	sheaf_key key = sheaf_key_of("A");
@@ -568,6 +648,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(cut_back_after_it_was_read),
 		T(two_repairs),
+		T(two_repairs_of_state),
+		T(first_state_while_its_session_is_deleted),
 		T(parent_of_an_earlier_life),
 		T(list_while_it_is_synced),
 		T(get_while_it_is_written),
