@@ -76,6 +76,26 @@ static int stamp_parent(const sheaf_head *next, const draft *d, uint64_t batch_f
 	return 0;
 }
 
+static size_t state_bytes(const sheaf_head *head)
+{
+	const state_set *state = head_state(head);
+	return state != NULL ? state->bytes : 0;
+}
+
+/* The limit is for who writes: a log that lost a deletion adds up to more, and is read all the
+ * same. Then nothing can be added until there is room. */
+static int stamp_head(sheaf_head *next, const draft *d, uint64_t seq, json_doc **doc,
+                      sheaf_error *err)
+{
+	size_t had = state_bytes(next);
+	int rc = head_apply(next, d->kind, draft_id(d), str_make(d->branch, d->branch_len),
+	                    buf_view(&d->body), draft_delta(d), d->time_us, seq, doc, err);
+	if (rc == 0 && state_bytes(next) > SHEAF_STATE_BYTES_MAX && state_bytes(next) > had)
+		return err_set(err, SHEAF_LIMIT, "a session's state has more than %zu bytes",
+		               SHEAF_STATE_BYTES_MAX);
+	return rc;
+}
+
 static int stamp_one(rows *r, sheaf_head *next, const draft *d, uint64_t batch_first,
                      uint64_t batch_index, uint64_t batch_count, json_doc **doc, sheaf_error *err)
 {
@@ -105,8 +125,7 @@ static int stamp_one(rows *r, sheaf_head *next, const draft *d, uint64_t batch_f
 	if (row->bytes.len > SHEAF_RECORD_BYTES_MAX)
 		return err_set(err, SHEAF_TOO_LARGE, "a record holds at most %zu bytes",
 		               SHEAF_RECORD_BYTES_MAX);
-	return head_apply(next, d->kind, draft_id(d), str_make(d->branch, d->branch_len),
-	                  buf_view(&d->body), draft_delta(d), d->time_us, seq, doc, err);
+	return stamp_head(next, d, seq, doc, err);
 }
 
 int rows_stamp(rows *r, sheaf_head *next, draft *const *drafts, size_t count, json_doc **doc,

@@ -37,7 +37,7 @@ int head_begin(sheaf_head *h, const header *hd, sheaf_error *err);
  * assertion); `body` and the rest come from a draft or a scanned line; `delta`
  * is the body's state_delta (state_delta_of()), which drafts know without a
  * search. `doc` is scratch for the few records whose payload must be parsed.
- * SHEAF_LIMIT when a branch too many would be made, or the state grew too big.
+ * SHEAF_LIMIT when a branch too many would be made.
  */
 int head_apply(sheaf_head *h, int32_t kind, sheaf_str id, sheaf_str branch, sheaf_str body,
                sheaf_str delta, int64_t time_us, uint64_t seq, json_doc **doc, sheaf_error *err);

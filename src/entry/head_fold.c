@@ -106,7 +106,7 @@ int sheaf_head_fold(sheaf_head *head, sheaf_row *row, sheaf_seq_of_fn seq_of, vo
 		                time_us, r.seq, &doc, err);
 	/* A log that says more than a log can say is damaged. */
 	if (rc == SHEAF_LIMIT)
-		rc = err_set(err, SHEAF_DAMAGED, "a log has too many branches or too much state");
+		rc = err_set(err, SHEAF_DAMAGED, "a log has too many branches");
 	if (rc != 0)
 		return rc;
 	row->seq = r.seq;

@@ -301,7 +301,7 @@ int state_apply(state_set **out, state_set *from, sheaf_str delta, bool *app, sh
 	_cleanup_(arena_freep) arena *a = arena_new();
 	_cleanup_(mem_freep) state_pair *news = NULL;
 	_cleanup_(mem_freep) state_pair *all = NULL;
-	size_t count = 0, total = 0, bytes = 0;
+	size_t count = 0, total;
 	*app = false;
 	if (a == NULL || read_changes(delta, a, &news, &count, app) != 0)
 		return err_nomem(err);
@@ -313,11 +313,6 @@ int state_apply(state_set **out, state_set *from, sheaf_str delta, bool *app, sh
 	if (all == NULL)
 		return err_nomem(err);
 	total = merge(all, from, news, count);
-	for (size_t i = 0; i < total; i++)
-		bytes += all[i].key.len + all[i].value.len;
-	if (bytes > SHEAF_STATE_BYTES_MAX)
-		return err_set(err, SHEAF_LIMIT, "a session's state has more than %zu bytes",
-		               SHEAF_STATE_BYTES_MAX);
 	return set_new(out, all, total) == 0 ? 0 : err_nomem(err);
 }
 

@@ -90,7 +90,7 @@ const state_pair *state_find(const state_set *s, sheaf_str key);
 /*
  * What a set is after a delta's session keys, in *out with a reference of the
  * caller's: the same one if there are none. `*app` says whether the delta has
- * app: keys. SHEAF_LIMIT over SHEAF_STATE_BYTES_MAX, SHEAF_NOMEM.
+ * app: keys. SHEAF_NOMEM. Whoever appends keeps to SHEAF_STATE_BYTES_MAX.
  */
 int state_apply(state_set **out, state_set *from, sheaf_str delta, bool *app, sheaf_error *err);
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/mem.h"
 #include "entry/record.h"
 #include "sheaf.h"
 #include "sheaf/sys/seams.h"
@@ -288,6 +289,66 @@ static void many_keys_at_once(void **state)
 	sheaf_report_free(r);
 }
 
+/* {"P0":"xxx…",…}: half of what a session may have; with `value` false they are deleted. */
+static char *half(char prefix, bool value)
+{
+	buf delta = BUF_INIT(SIZE_MAX);
+	char text[60001];
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = 0;
+	for (int i = 0; i < 9; i++) {
+		buf_format(&delta, "%c\"%c%d\":", i ? ',' : '{', prefix, i);
+		buf_add(&delta, "\"", value);
+		buf_add(&delta, value ? text : "null", strlen(value ? text : "null"));
+		buf_add(&delta, "\"", value);
+	}
+	buf_add(&delta, "}", 2);
+	return delta.ptr;
+}
+
+/* Without a record that took values away there may be more of them than anybody could set. */
+static void a_lost_deletion_loses_nothing_else(void **state)
+{
+	(void)state;
+	size_t len;
+	char *a = half('a', true), *no_a = half('a', false), *b = half('b', true);
+	say("one", a);
+	say("two", no_a);
+	say("three", b);
+	assert_int_equal(try_say("four", a), SHEAF_LIMIT);
+	shut();
+	char *bytes = file_read(path_of("s.jsonl"), &len);
+	*(strstr(bytes, "\"two\"") + 1) = 'x';
+	file_write(path_of("s.jsonl"), bytes, len);
+	free(bytes);
+	OK(sheaf_open(&store, url, NULL, &err));
+	sheaf_key key = sheaf_key_of("s");
+	OK(sheaf_store_repair(NULL, store, &key, &err));
+	open_session("s");
+	sheaf_records *r = NULL;
+	OK(sheaf_session_records(&r, session, NULL, &err));
+	assert_int_equal(r->count, 3);
+	assert_false(r->items[2]->damaged);
+	sheaf_records_free(r);
+	sheaf_state *s = NULL;
+	OK(sheaf_session_state_all(&s, session, &err));
+	assert_int_equal(s->count, 18);
+	sheaf_state_free(s);
+	/* It goes on: less is always possible, and more is not. */
+	assert_int_equal(try_say("five", "{\"c\":1}"), SHEAF_LIMIT);
+	say("six", NULL);
+	say("seven", "{\"a0\":null}");
+	say("eight", no_a);
+	say("nine", "{\"c\":1}");
+	open_session("s");
+	OK(sheaf_session_state_all(&s, session, &err));
+	assert_int_equal(s->count, 10);
+	sheaf_state_free(s);
+	mem_free(a);
+	mem_free(no_a);
+	mem_free(b);
+}
+
 static void a_sidecar_has_the_state(void **state)
 {
 	(void)state;
@@ -337,6 +398,7 @@ int main(void)
 		TEST(damage_is_told_and_repaired),
 		TEST(the_file_does_not_grow_for_ever),
 		TEST(many_keys_at_once),
+		TEST(a_lost_deletion_loses_nothing_else),
 		TEST(a_sidecar_has_the_state),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
