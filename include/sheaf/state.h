@@ -48,7 +48,8 @@ SHEAF_API void sheaf_state_free(const sheaf_state *state);
  * @param key    1 to SHEAF_STATE_KEY_BYTES_MAX bytes with its prefix, no controls
  * @param value  one JSON value of at most SHEAF_STATE_VALUE_BYTES_MAX bytes;
  *               null or {NULL,0} deletes
- * @return 0; SHEAF_INVALID, SHEAF_LIMIT, SHEAF_READONLY, SHEAF_NOMEM
+ * @return 0; SHEAF_INVALID, SHEAF_LIMIT, SHEAF_READONLY, SHEAF_NOMEM; SHEAF_UNSUPPORTED
+ *         (user: and app: in a store without them)
  */
 SHEAF_API int sheaf_session_state_set(sheaf_session *session, sheaf_str key, sheaf_str value,
                                       sheaf_error *err);

@@ -118,7 +118,8 @@ typedef struct sheaf_summaries {
 
 /**
  * Records a summary.
- * @param leaf  the entry it goes up to (id or label); empty = the leaf of main
+ * @param leaf  the entry it goes up to (id or label); empty = the leaf of main. To
+ *              repeat it by its id when others may have gone on, give the leaf
  * @return 0; SHEAF_NOT_FOUND for the leaf, and as for every append
  */
 SHEAF_API int sheaf_session_add_summary(sheaf_session *session, sheaf_str text, sheaf_str leaf,

@@ -79,7 +79,8 @@ typedef struct sheaf_copy_options {
  * deleted session that forks still read is visible at the destination until all
  * sessions of its owner are there; that is all that is ever deleted. User state
  * goes with the records, in the same step, and the source's values win; app state
- * goes by its times. Items that wait in a queue are added, claimed ones are not.
+ * goes by its times. State of a user or an app that has no session is left behind:
+ * nothing says that it is there. Items that wait in a queue are added, claimed ones are not.
  * A session's time to live begins anew.
  *
  * Memory: a portion of 8 MiB, or one batch, and about 100 bytes for each session.

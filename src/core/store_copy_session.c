@@ -266,7 +266,7 @@ static int copy_begin(session_copy *s, const copy_item *it, sheaf_error *err)
 	s->head = sheaf_head_new();
 	if (s->a == NULL || s->head == NULL || seen == NULL)
 		return err_nomem(err);
-	sheaf_head_state state;
+	sheaf_head_state state = {0};
 	int rc = store_head(s->c->from, &s->key.store, 0, s->head, &state, err);
 	s->now_us = state.now_us;
 	if (rc == 0)
