@@ -154,8 +154,9 @@ static int load(const char *path, sheaf_str scheme, const sheaf_store_ops **out,
 	return rc;
 }
 
-int store_module_load(const char *dir, sheaf_str scheme, const sheaf_store_ops **out,
-                      sheaf_error *err)
+/* `*there` says whether the directory has such a module, whatever is wrong with it. */
+static int load_from(const char *dir, sheaf_str scheme, const sheaf_store_ops **out, bool *there,
+                     sheaf_error *err)
 {
 	_cleanup_(buf_free) buf path = BUF_INIT(PATH_BYTES_MAX);
 	buf_format(&path, "%s/%s.so", dir, scheme.ptr);
@@ -163,9 +164,17 @@ int store_module_load(const char *dir, sheaf_str scheme, const sheaf_store_ops *
 	int rc = buf_status(&path, err);
 	if (rc == 0)
 		rc = check_module(dir, path.ptr, scheme, err);
+	*there = rc != SHEAF_UNSUPPORTED;
 	if (rc == 0)
 		rc = load(path.ptr, scheme, out, err);
 	return rc;
+}
+
+int store_module_load(const char *dir, sheaf_str scheme, const sheaf_store_ops **out,
+                      sheaf_error *err)
+{
+	bool there;
+	return load_from(dir, scheme, out, &there, err);
 }
 
 /*
@@ -196,8 +205,10 @@ int store_scheme_find(sheaf_str scheme, const sheaf_store_ops **out, sheaf_error
 	if (*out != NULL)
 		return 0;
 	char dir[PATH_BYTES_MAX];
-	int rc = SHEAF_UNSUPPORTED;
+	bool there = false;
+	int rc = 0;
 	if (own_dir(dir, sizeof(dir)))
-		rc = store_module_load(dir, scheme, out, err);
-	return rc == SHEAF_UNSUPPORTED ? store_module_load(SHEAF_MODULE_DIR, scheme, out, err) : rc;
+		rc = load_from(dir, scheme, out, &there, err);
+	/* One that is there and cannot be loaded is what is wrong, not that another one is absent. */
+	return there ? rc : store_module_load(SHEAF_MODULE_DIR, scheme, out, err);
 }

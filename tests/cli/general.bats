@@ -25,6 +25,17 @@ command_names() {
 	[ ! -e "$store" ]
 }
 
+@test "a module that cannot be loaded says why" {
+	mkdir bin lib lib/sheaf
+	cp "$SHEAF_BIN" bin/sheaf
+	cp "$(dirname "$SHEAF_BIN")"/../lib/libsheaf.so* lib/ || true
+	echo 'no module' >lib/sheaf/broken.so
+	LD_LIBRARY_PATH=$PWD/lib run -1 bin/sheaf -S broken:x ls
+	has 'broken.so'
+	LD_LIBRARY_PATH=$PWD/lib run -1 bin/sheaf -S absent:x ls
+	has 'no store is known for the scheme absent'
+}
+
 @test "every command has help, three ways, with its usage and an example" {
 	local commands
 	commands=$(command_names)
