@@ -111,6 +111,13 @@ int err_unknown(sheaf_error *err, int code)
 	return code;
 }
 
+int err_rename(sheaf_error *err, int code, const char *text)
+{
+	int32_t outcome = err != NULL ? err->outcome : SHEAF_FAILED;
+	(void)err_set(err, code, "%s", text);
+	return outcome == SHEAF_UNKNOWN ? err_unknown(err, code) : code;
+}
+
 const char *sheaf_code_name(int code)
 {
 	switch (code) {

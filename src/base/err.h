@@ -26,4 +26,7 @@ void err_hint(sheaf_error *err, const char *format, ...) __attribute__((format(p
 /* Marks the outcome of the write as unknown. Returns the code, for chaining. */
 int err_unknown(sheaf_error *err, int code);
 
+/* Another code and text for what has failed; the outcome stays. */
+int err_rename(sheaf_error *err, int code, const char *text);
+
 #endif

@@ -629,7 +629,7 @@ static int append_work(work *w, sheaf_appended *out, sheaf_error *err)
 	for (size_t i = 0; i < a->count; i++)
 		a->drafts[i]->id_fresh = false;
 	if (rc == SHEAF_NOT_FOUND && !a->refused)
-		return err_set(err, SHEAF_GONE, "the session was deleted");
+		return err_rename(err, SHEAF_GONE, "the session was deleted");
 	if (rc != 0)
 		return rc;
 	if (reply.known != 0)

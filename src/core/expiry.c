@@ -101,7 +101,7 @@ static int revive(sheaf_store *store, const key_box *key, sheaf_head *head, cons
 	append a = {.drafts = list->items, .count = list->count, .revive = true};
 	rc = append_run(s, &a, NULL, err);
 	sheaf_session_close(s);
-	return rc == SHEAF_GONE ? err_set(err, SHEAF_NOT_FOUND, "there is no such session") : rc;
+	return rc == SHEAF_GONE ? err_rename(err, SHEAF_NOT_FOUND, "there is no such session") : rc;
 }
 
 int sheaf_store_undelete(sheaf_store *store, const sheaf_key *key, const sheaf_retention *retention,

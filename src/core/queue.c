@@ -27,7 +27,7 @@ static int begin(sheaf_session *s, bool write, sheaf_head_state *state, sheaf_er
 /* What a store says of a session that is not there any more. */
 static int finish(int rc, sheaf_error *err)
 {
-	return rc == SHEAF_NOT_FOUND ? err_set(err, SHEAF_GONE, "the session was deleted") : rc;
+	return rc == SHEAF_NOT_FOUND ? err_rename(err, SHEAF_GONE, "the session was deleted") : rc;
 }
 
 /* Ids of items and tokens of claims. */

@@ -157,7 +157,10 @@ static void build(appending *a, rcmd *c)
 	rcmd_u64(c, q->id_count);
 	rcmd_u64(c, count);
 	rcmd_u64(c, a->probing ? 0 : q->user_state_count);
-	rcmd_text(c, a->staged ? "1" : "");
+	if (a->staged)
+		rcmd_u64(c, a->stage.count);
+	else
+		rcmd_text(c, "");
 	rcmd_i64(c, info->grace_us);
 	rcmd_text(c, q->revive ? "1" : "0");
 	rcmd_arg(c, buf_view(&a->sent.state));
@@ -229,7 +232,7 @@ static int answer(appending *a, const redisReply *reply, sheaf_append_reply *out
 	case ANSWER_CONFLICT:
 		return err_set(err, SHEAF_CONFLICT, "an id is in the session already");
 	default:
-		return redis_strange(err);
+		return err_unknown(err, redis_strange(err));
 	}
 }
 
@@ -270,7 +273,9 @@ static int try_append(appending *a, sheaf_append_reply *out, bool *again, sheaf_
 	if (rc != 0)
 		return rc;
 	out->durability = how.reached;
-	return answer(a, reply, out, again, err);
+	rc = answer(a, reply, out, again, err);
+	/* A refusal after a lost answer may be of what came after: stored, and deleted meanwhile. */
+	return rc < 0 && how.repeated ? err_unknown(err, rc) : rc;
 }
 
 static int begin(appending *a, sheaf_error *err)

@@ -241,7 +241,7 @@ end
 
 -- 1 create, 2 repeated, 3 digest expected, or ? to write nothing, 4 source, 5 head, 6 its digest, 7 order, 8 revision,
 -- 9 first seq, 10 base, 11 created, 12 ttl (0: does not expire), 13 life, 14 links, 15 header,
--- 16 kinds and lengths, 17 session, 18 ids, 19 rows, 20 user state, 21 staged, 22 grace, 23 revive,
+-- 16 kinds and lengths, 17 session, 18 ids, 19 rows, 20 user state, 21 how many are staged or '', 22 grace, 23 revive,
 -- 24 the session's state or '' if it is as before, 25 a replica is waited for; then the ids, rows as element and id, state as
 -- key, value, 1 or 0. Staged rows are in keys 12 to 14.
 local function append(KEYS, ARGV)
@@ -298,6 +298,10 @@ local function append(KEYS, ARGV)
 		if not create and call('HEXISTS', KEYS[4], ARGV[rows_at + 2 * j + 1]) == 1 then
 			return { CONFLICT }
 		end
+	end
+	-- A failover may have lost the last of them.
+	if ARGV[21] ~= '' and ARGV[21] ~= number(call('LLEN', KEYS[12])) then
+		return redis.error_reply('ERR the staged records are not all there')
 	end
 	local state_at = rows_at + 2 * n_rows
 	local total = n_state > 0 and state_total(KEYS[11], ARGV, state_at, n_state)
@@ -518,13 +522,14 @@ local function name_readers(answer, tag, living)
 	return answer
 end
 
--- 1 session, 2 reap, 3 only if it is over. Answers OK, existed; or, where somebody reads it, MISS,
--- existed, highest base that is read, digest, hidden, revision, the time, then the readers.
+-- 1 session, 2 reap, 3 only if it is over. Answers OK, existed; NOT_FOUND, 0; or, where somebody
+-- reads it, MISS, existed, highest base that is read, digest, hidden, revision, the time, then the
+-- readers.
 local function remove(KEYS, ARGV)
 	local tag, session = tag_of(KEYS[1]), ARGV[1]
 	local at = fields(KEYS[1], 'd', 'x', 'o', 'k', 'r', 's', 'w', 'g')
 	if not at[1] then
-		return { OK, 0 }
+		return { NOT_FOUND, 0 }
 	end
 	if ARGV[3] == '1' and (at[2] or expired(at[6], at[7], at[8], now_us()) ~= 2) then
 		return { OK, 0 }

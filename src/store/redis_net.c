@@ -141,12 +141,18 @@ static int take_info(rconn *conn, const redisReply *info, sheaf_error *err)
 /* Whether a write is on disk when it is answered can be asked only where CONFIG is allowed. */
 static void take_fsync(const rstore *s, rconn *conn, const redisReply *reply)
 {
-	bool always = reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
-	              strcmp(reply->element[1]->str, "always") == 0;
+	bool always = false, pauses = false;
+	for (size_t i = 0; i + 1 < reply->elements; i += 2) {
+		sheaf_str name = reply_str(reply, i), value = reply_str(reply, i + 1);
+		always = always || (str_is(name, "appendfsync") && str_is(value, "always"));
+		/* While it saves or rewrites its log, such a server does not sync at all. */
+		pauses = pauses ||
+		         (str_is(name, "no-appendfsync-on-rewrite") && !str_is(value, "no"));
+	}
 	if (reply->type == REDIS_REPLY_ERROR && s->assume_disk)
 		conn->disk = true;
 	else
-		conn->disk = conn->disk && always;
+		conn->disk = conn->disk && always && !pauses;
 }
 
 enum {
@@ -201,7 +207,8 @@ static int greet(const rstore *s, rconn *conn, const rnode *node, sheaf_error *e
 		rcmd_text(&one[count], info[i]);
 	asked[count++] = GREET_INFO;
 	rcmd_begin(&one[count]);
-	static const char *const fsync[] = {"CONFIG", "GET", "appendfsync"};
+	static const char *const fsync[] = {"CONFIG", "GET", "appendfsync",
+	                                    "no-appendfsync-on-rewrite"};
 	for (size_t i = 0; i < COUNT_OF(fsync); i++)
 		rcmd_text(&one[count], fsync[i]);
 	asked[count++] = GREET_FSYNC;

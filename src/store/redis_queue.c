@@ -34,12 +34,19 @@ static void add_repeat(rcmd *c)
 	c->repeat_at = c->bytes.len - 3;
 }
 
-static int call(rstore *s, rcmd *cmd, int64_t deadline_us, bool write, redisReply **reply,
-                sheaf_error *err)
+/* `*repeated` (may be NULL) says whether an answer was lost. A refusal after that is of what came
+ * after: it may have been done before. */
+static int call(rstore *s, rcmd *cmd, int64_t deadline_us, bool write, bool *repeated,
+                redisReply **reply, sheaf_error *err)
 {
 	rcall how = {.deadline_us = deadline_us, .write = write};
 	int rc = redis_call(s, cmd, &how, reply, err);
-	return rc == 0 ? refused(*reply, err) : rc;
+	if (repeated != NULL)
+		*repeated = how.repeated;
+	if (rc != 0)
+		return rc;
+	rc = refused(*reply, err);
+	return rc != 0 && how.repeated ? err_unknown(err, rc) : rc;
 }
 
 int redis_queue_put(void *backend, const sheaf_store_key *key, const sheaf_queue_row *row,
@@ -57,8 +64,10 @@ int redis_queue_put(void *backend, const sheaf_store_key *key, const sheaf_queue
 	rcmd_arg(&cmd, row->environment.ptr != NULL ? row->environment : str_make("", 0));
 	rcmd_i64(&cmd, row->priority);
 	rcmd_text(&cmd, order);
-	int rc = call(backend, &cmd, deadline_us, true, &reply, err);
-	*existed = rc == 0 && reply_code(reply) == ANSWER_KNOWN;
+	bool repeated;
+	int rc = call(backend, &cmd, deadline_us, true, &repeated, &reply, err);
+	/* After a lost answer it is most likely this very call's. */
+	*existed = rc == 0 && reply_code(reply) == ANSWER_KNOWN && !repeated;
 	return rc;
 }
 
@@ -93,7 +102,7 @@ int redis_queue_claim(void *backend, const sheaf_store_key *key, const sheaf_cla
 	rcmd_i64(&cmd, claim->lease_us);
 	rcmd_u64(&cmd, claim->limit);
 	rcmd_u64(&cmd, claim->bytes);
-	int rc = call(backend, &cmd, claim->deadline_us, true, &reply, err);
+	int rc = call(backend, &cmd, claim->deadline_us, true, NULL, &reply, err);
 	if (rc != 0)
 		return rc;
 	rc = give_items(reply, 1, fn, ctx);
@@ -108,13 +117,16 @@ int redis_queue_ack(void *backend, const sheaf_store_key *key, sheaf_str token, 
 	rcmd_session(&cmd, backend, "sheaf_1_queue_ack", key, NULL);
 	rcmd_arg(&cmd, token);
 	add_repeat(&cmd);
-	int rc = call(backend, &cmd, deadline_us, true, &reply, err);
+	bool repeated;
+	int rc = call(backend, &cmd, deadline_us, true, &repeated, &reply, err);
 	if (rc != 0)
 		return rc;
-	if (reply_code(reply) == ANSWER_MISS)
-		return err_set(err, SHEAF_STALE,
-		               "nothing is claimed under this token: it was acknowledged, or "
-		               "claimed anew");
+	if (reply_code(reply) == ANSWER_MISS) {
+		rc = err_set(err, SHEAF_STALE,
+		             "nothing is claimed under this token: it was acknowledged, or "
+		             "claimed anew");
+		return repeated ? err_unknown(err, rc) : rc;
+	}
 	*count = (size_t)reply_u64(reply, 1);
 	return 0;
 }
@@ -127,7 +139,7 @@ int redis_queue_cancel(void *backend, const sheaf_store_key *key, sheaf_str id, 
 	rcmd_session(&cmd, backend, "sheaf_1_queue_cancel", key, NULL);
 	rcmd_arg(&cmd, id);
 	add_repeat(&cmd);
-	int rc = call(backend, &cmd, deadline_us, true, &reply, err);
+	int rc = call(backend, &cmd, deadline_us, true, NULL, &reply, err);
 	*existed = rc == 0 && reply_i64(reply, 1) != 0;
 	return rc;
 }
@@ -142,7 +154,7 @@ int redis_queue_list(void *backend, const sheaf_store_key *key, sheaf_queue_fn f
 		rcmd_session(&cmd, backend, "sheaf_1_queue_list", key, NULL);
 		rcmd_arg(&cmd, buf_view(&after));
 		rcmd_u64(&cmd, LIST_BYTES);
-		int rc = call(backend, &cmd, 0, false, &reply, err);
+		int rc = call(backend, &cmd, 0, false, NULL, &reply, err);
 		if (rc == 0)
 			rc = give_items(reply, 2, fn, ctx);
 		if (rc != 0)

@@ -11,7 +11,8 @@ typedef struct removing {
 	redisReply *reply; /* of the last `remove`, with the readers */
 } removing;
 
-static int ask_remove(removing *r, const sheaf_remove_request *request, sheaf_error *err)
+static int ask_remove(removing *r, const sheaf_remove_request *request, bool *repeated,
+                      sheaf_error *err)
 {
 	_cleanup_(rcmd_free) rcmd cmd;
 	rcmd_session(&cmd, r->s, "sheaf_1_remove", r->key, NULL);
@@ -20,7 +21,9 @@ static int ask_remove(removing *r, const sheaf_remove_request *request, sheaf_er
 	rcmd_text(&cmd, request->expired ? "1" : "0");
 	rcall how = {.deadline_us = r->deadline_us, .write = true};
 	redis_reply_free(&r->reply);
-	return redis_call(r->s, &cmd, &how, &r->reply, err);
+	int rc = redis_call(r->s, &cmd, &how, &r->reply, err);
+	*repeated = how.repeated;
+	return rc;
 }
 
 /* Hides what forks read, cut to what they read; `*again` if something changed meanwhile. */
@@ -62,12 +65,14 @@ static int hide(removing *r, bool *again, sheaf_error *err)
 static int remove_once(removing *r, const sheaf_remove_request *request, sheaf_remove_reply *reply,
                        bool *again, sheaf_error *err)
 {
+	bool repeated = false;
 	*again = false;
-	int rc = ask_remove(r, request, err);
+	int rc = ask_remove(r, request, &repeated, err);
 	if (rc != 0)
 		return rc;
-	/* Of a repeat the first answer counts: this one found what the one before left. */
-	if (reply_i64(r->reply, 1) != 0)
+	/* Of a repeat the first answer counts: this one found what the one before left. An answer
+	 * that was lost said most likely that it was there. */
+	if (reply_i64(r->reply, 1) != 0 || (repeated && reply_code(r->reply) == ANSWER_NOT_FOUND))
 		reply->existed = 1;
 	reply->hidden = reply_code(r->reply) == ANSWER_MISS;
 	if (!reply->hidden)

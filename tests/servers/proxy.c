@@ -36,6 +36,9 @@ struct proxy {
 	pthread_mutex_t lock; /* of what follows */
 	int cut;              /* PROXY_REPLY, PROXY_REQUEST, or -1 */
 	uint64_t cut_after;
+	unsigned skip; /* requests before the one that is meant */
+	void (*then)(void *ctx);
+	void *ctx;
 	_Atomic uint64_t spoken[2];
 	atomic_bool stop;
 };
@@ -75,8 +78,11 @@ static void accept_link(proxy *p)
 static size_t allowed(proxy *p, pair *l, int from, size_t n)
 {
 	size_t pass = n;
+	void (*then)(void *ctx) = NULL;
 	pthread_mutex_lock(&p->lock);
-	if (p->cut >= 0 && from == CLIENT && !l->chosen) {
+	if (p->cut >= 0 && from == CLIENT && !l->chosen && p->skip > 0) {
+		p->skip--;
+	} else if (p->cut >= 0 && from == CLIENT && !l->chosen) {
 		l->chosen = true;
 		l->passed = 0;
 	}
@@ -86,10 +92,13 @@ static size_t allowed(proxy *p, pair *l, int from, size_t n)
 		if (l->passed + n > p->cut_after) {
 			pass = (size_t)(p->cut_after - l->passed);
 			p->cut = -1;
+			then = p->then;
 		}
 		l->passed += pass;
 	}
 	pthread_mutex_unlock(&p->lock);
+	if (then)
+		then(p->ctx);
 	return pass;
 }
 
@@ -178,12 +187,26 @@ uint16_t proxy_port(const proxy *p)
 	return p->port;
 }
 
-void proxy_cut(proxy *p, int what, uint64_t bytes)
+static void set_cut(proxy *p, int what, uint64_t bytes, unsigned skip, void (*then)(void *ctx),
+                    void *ctx)
 {
 	pthread_mutex_lock(&p->lock);
 	p->cut = what;
 	p->cut_after = bytes;
+	p->skip = skip;
+	p->then = then;
+	p->ctx = ctx;
 	pthread_mutex_unlock(&p->lock);
+}
+
+void proxy_cut(proxy *p, int what, uint64_t bytes)
+{
+	set_cut(p, what, bytes, 0, NULL, NULL);
+}
+
+void proxy_cut_later(proxy *p, int what, unsigned skip, void (*then)(void *ctx), void *ctx)
+{
+	set_cut(p, what, 0, skip, then, ctx);
 }
 
 bool proxy_cut_done(proxy *p)

@@ -26,6 +26,8 @@ uint16_t proxy_port(const proxy *p);
  * request has been carried out.
  */
 void proxy_cut(proxy *p, int what, uint64_t bytes);
+/* The same of the request after `skip` others, and before the client sees it `then` is called. */
+void proxy_cut_later(proxy *p, int what, unsigned skip, void (*then)(void *ctx), void *ctx);
 /* Takes back a cut that has not come to pass. Whether it had. */
 bool proxy_cut_done(proxy *p);
 

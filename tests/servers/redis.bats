@@ -69,6 +69,26 @@ cli() {
 	run -0 sheaf -S "$always?durability=disk" new levels
 }
 
+@test "a server that stops syncing while it rewrites its log does not give level disk" {
+	cli "$always" config set no-appendfsync-on-rewrite yes
+	run -1 sheaf -S "$always?durability=disk" new rewriting
+	cli "$always" config set no-appendfsync-on-rewrite no
+	[[ $output == *sync* ]]
+	run -0 sheaf -S "$always?durability=disk" new rewriting
+}
+
+@test "a log of which some staged records are lost is not put in its place" {
+	sheaf -S "$always" new staged # loads the library
+	local keys=() kind
+	for kind in h: r: k: i: f: p: m: c:; do keys+=("{t}$kind"s); done
+	keys+=({t}z {t}x {t}u {t}tr:n {t}tk:n {t}ti:n)
+	run -0 cli "$always" fcall sheaf_1_stage 14 "${keys[@]}" 0 1 index 1 element id
+	run cli "$always" fcall sheaf_1_append 14 "${keys[@]}" 1 0 '' '' head digest order 2 0 0 1 \
+		0 0 '' header '' s 0 0 0 2 0 0 state 0
+	[[ $output == *'not all there'* ]]
+	[ "$(cli "$always" exists '{t}h:s')" = 0 ]
+}
+
 @test "where CONFIG is forbidden, disk can be assumed" {
 	cli "$always" acl setuser plain on '>pass word' '~*' '&*' +@all -config
 	url="redis://plain:pass%20word@${always#redis://}"

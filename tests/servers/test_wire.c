@@ -2,13 +2,15 @@
  * What an append costs and survives on the wire, seen by a proxy in front of
  * the server that URL names with 127.0.0.1:PORT.
  *
- *     test_servers_wire URL [round-trips | lost-replies | lost-requests]
+ *     test_servers_wire URL [round-trips | lost-replies | lost-requests | lost-and-gone]
  *
  * round-trips: an append is one request and one reply, and so is a batch.
  * lost-replies: the connection is cut after each byte of the reply to an
  * append, from none to the last but one; repeated with its id until it is
  * acknowledged, the entry is there exactly once. lost-requests: the same for
- * every 16th byte of the request. Without a word: all three. Exits 1 on failure.
+ * every 16th byte of the request. lost-and-gone: what a call says whose reply
+ * was lost and that finds the session gone. Without a word: all of them. Exits 1
+ * on failure.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -172,6 +174,88 @@ static bool every_byte(sheaf_session *s, int what)
 	return true;
 }
 
+/* ---- Lost, and gone when it is repeated ----------------------------------------- */
+
+typedef struct other {
+	const char *url; /* past the proxy */
+	sheaf_key key;
+} other;
+
+/* Deletes the session; *existed says what the call said. */
+static int delete_session(sheaf_store *store, const sheaf_key *key, int32_t *existed)
+{
+	sheaf_deleted *deleted = NULL;
+	int rc = sheaf_store_delete(&deleted, store, key, NULL, &err);
+	*existed = rc == 0 ? deleted->existed : 0;
+	sheaf_deleted_free(deleted);
+	return rc;
+}
+
+static void delete_meanwhile(void *ctx)
+{
+	const other *o = ctx;
+	sheaf_store *store = NULL;
+	sheaf_deleted *deleted = NULL;
+	sheaf_error ignored;
+	if (sheaf_open(&store, o->url, NULL, &ignored) == 0 &&
+	    sheaf_store_delete(&deleted, store, &o->key, NULL, &ignored) == 0)
+		sheaf_deleted_free(deleted);
+	sheaf_close(store);
+}
+
+static int make_session(sheaf_store *store, const sheaf_key *key, sheaf_session **s)
+{
+	sheaf_appended out;
+	int rc = sheaf_session_open(s, store, key, NULL, &err);
+	return rc == 0 ? append(*s, "first", &out) : rc;
+}
+
+/* A deletion whose reply was lost says that the session was there. */
+static bool lost_deletion(sheaf_store *store, sheaf_key key)
+{
+	sheaf_session *s = NULL;
+	int32_t existed = 0;
+	for (int round = 0; round < 2; round++) { /* the first prepares what is needed */
+		int rc = make_session(store, &key, &s);
+		sheaf_session_close(s);
+		if (rc == 0 && round == 1)
+			proxy_cut_later(wire, PROXY_REPLY, 1, NULL, NULL);
+		if (rc == 0)
+			rc = delete_session(store, &key, &existed);
+		if (rc != 0)
+			return failed("delete", rc);
+	}
+	bool cut = proxy_cut_done(wire);
+	printf("lost deletion: cut %d, existed %d\n", cut, existed);
+	return cut && existed == 1;
+}
+
+/* An append that was stored, and deleted before it could be repeated, did not fail for certain. */
+static bool lost_append(sheaf_store *store, const other *o)
+{
+	sheaf_session *s = NULL;
+	sheaf_appended out;
+	int rc = make_session(store, &o->key, &s);
+	if (rc != 0)
+		return failed("make a session", rc);
+	proxy_cut_later(wire, PROXY_REPLY, 0, delete_meanwhile, (void *)(uintptr_t)o);
+	rc = append(s, "late", &out);
+	bool cut = proxy_cut_done(wire), unknown = err.outcome == SHEAF_UNKNOWN;
+	printf("lost append: cut %d, %s, unknown %d\n", cut, sheaf_code_name(rc), unknown);
+	sheaf_session_close(s);
+	return cut && rc != 0 && unknown;
+}
+
+static bool lost_and_gone(sheaf_store *store, const sheaf_key *key, const char *past)
+{
+	char name[128];
+	snprintf(name, sizeof(name), "%.*s-gone", (int)key->session.len, key->session.ptr);
+	other o = {past, *key};
+	o.key.session = sheaf_str_of(name);
+	bool ok = lost_deletion(store, o.key);
+	return lost_append(store, &o) && ok;
+}
+
 /* ---- The program -------------------------------------------------------------- */
 
 /* The URL with the proxy's port instead of the server's. */
@@ -189,7 +273,7 @@ static bool behind_proxy(const char *url, char *out, size_t room)
 	return true;
 }
 
-static bool run(const char *url, const char *what)
+static bool run(const char *url, const char *past, const char *what)
 {
 	sheaf_store *store = NULL;
 	sheaf_session *s = NULL;
@@ -207,6 +291,8 @@ static bool run(const char *url, const char *what)
 		ok &= every_byte(s, PROXY_REPLY);
 	if (ok && (!what || strcmp(what, "lost-requests") == 0))
 		ok &= every_byte(s, PROXY_REQUEST);
+	if (ok && (!what || strcmp(what, "lost-and-gone") == 0))
+		ok &= lost_and_gone(store, &key, past);
 	if (s)
 		sheaf_session_close(s);
 	sheaf_close(store);
@@ -217,11 +303,12 @@ int main(int argc, char **argv)
 {
 	char url[1000];
 	if (argc < 2 || argc > 3 || !behind_proxy(argv[1], url, sizeof(url))) {
-		fputs("usage: test_servers_wire URL [round-trips|lost-replies|lost-requests]\n",
+		fputs("usage: test_servers_wire URL "
+		      "[round-trips|lost-replies|lost-requests|lost-and-gone]\n",
 		      stderr);
 		return 2;
 	}
-	bool ok = run(url, argv[2]);
+	bool ok = run(url, argv[1], argv[2]);
 	proxy_stop(wire);
 	puts(ok ? "ok" : "BROKEN");
 	return ok ? 0 : 1;
