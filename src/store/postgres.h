@@ -79,6 +79,10 @@ void pg_array_empty(pg_args *a, uint32_t type);
 int64_t pg_get_i64(const PGresult *r, int row, int column);
 int32_t pg_get_i32(const PGresult *r, int row, int column);
 bool pg_get_bool(const PGresult *r, int row, int column);
+/* The number a function that writes answers with; -1 if it is none. */
+int32_t pg_get_status(const PGresult *r);
+/* What such an answer is: nobody knows what was done. */
+int pg_nonsense(sheaf_error *err);
 sheaf_str pg_get_text(const PGresult *r, int row, int column);
 /* An array of int8 into `out`; false if it is not one of `count`. */
 bool pg_get_i64s(const PGresult *r, int row, int column, uint64_t *out, size_t count);
@@ -132,7 +136,8 @@ typedef struct pg_text {
 typedef struct pg_conn {
 	PGconn *pq;
 	bool prepared[PG_STATEMENTS];
-	bool warned; /* the server sent a warning since the statement began */
+	bool warned;    /* the server sent a warning since the statement began */
+	bool cancelled; /* a statement was, which may reach the server after its end */
 	struct pg_conn *next;
 } pg_conn;
 
@@ -270,7 +275,7 @@ void pg_arg_links(pg_args *a, const sheaf_head *head);
 
 /* A head from its bytes; what cannot be read is worked out from the records. */
 int pg_head_read(pg_place at, const sheaf_store_key *key, sheaf_str bytes, sheaf_str state,
-                 sheaf_head *out, sheaf_error *err);
+                 bool hidden, sheaf_head *out, sheaf_error *err);
 /* The head that the records up to `last` amount to. */
 int pg_head_fold(pg_place at, const sheaf_store_key *key, uint64_t last, sheaf_head *out,
                  sheaf_error *err);

@@ -113,6 +113,7 @@ typedef struct appending {
 	sheaf_append_reply *reply;
 	sheaf_head *present; /* the head the server answered */
 	sheaf_head *next;
+	bool lost;       /* an answer was: some attempt may have been stored */
 	bool new_state;  /* `next` has another state than what it was stamped on */
 	pg_head_row row; /* `next` as bytes */
 	pg_args args;
@@ -240,12 +241,12 @@ static int read_answer(appending *w, const PGresult *r, sheaf_error *err)
 {
 	const sheaf_append_request *q = w->request;
 	w->reply->durability = q->durability;
-	switch (pg_get_i32(r, 0, 0)) {
+	switch (pg_get_status(r)) {
 	case STORED:
 		return 0;
 	case KNOWN:
 		if (!pg_get_i64s(r, 0, 2, q->seqs, q->id_count))
-			return err_set(err, SHEAF_STORAGE, "the database answered nonsense");
+			return pg_nonsense(err);
 		for (size_t i = 0; i < q->id_count; i++)
 			w->reply->known += q->seqs[i] != 0;
 		return 0;
@@ -255,7 +256,8 @@ static int read_answer(appending *w, const PGresult *r, sheaf_error *err)
 		return err_set(err, SHEAF_GONE, "the session was deleted");
 	case STALE: {
 		sheaf_str head = pg_get_text(r, 0, 1);
-		int rc = pg_head_read(w->at, w->key, head, pg_get_text(r, 0, 3), w->present, err);
+		int rc = pg_head_read(w->at, w->key, head, pg_get_text(r, 0, 3), false, w->present,
+		                      err);
 		sheaf_session_info info = {0};
 		sheaf_head_info(w->present, &info);
 		w->revision = (int64_t)info.revision;
@@ -272,7 +274,7 @@ static int read_answer(appending *w, const PGresult *r, sheaf_error *err)
 	case NO_STANDBY:
 		return err_set(err, SHEAF_UNSUPPORTED, "the server has no synchronous standby");
 	default:
-		return err_set(err, SHEAF_STORAGE, "the database answered nonsense");
+		return pg_nonsense(err);
 	}
 }
 
@@ -281,9 +283,12 @@ static int send_append(appending *w, sheaf_error *err)
 	_cleanup_(pg_clearp) PGresult *r = NULL;
 	int rc = make_args(w, err);
 	if (rc == 0)
-		rc = pg_call(w->at.server, PG_APPEND, &w->args, w->request->deadline_us, NULL, &r,
-		             err);
-	return rc == 0 ? read_answer(w, r, err) : rc;
+		rc = pg_call(w->at.server, PG_APPEND, &w->args, w->request->deadline_us, &w->lost,
+		             &r, err);
+	if (rc == 0)
+		rc = read_answer(w, r, err);
+	/* A refusal after a lost answer may be of what came after: stored, and deleted meanwhile. */
+	return rc < 0 && w->lost ? err_unknown(err, rc) : rc;
 }
 
 /* The head as the server has it, unless ids are known or there is none. */

@@ -157,6 +157,16 @@ int32_t pg_get_i32(const PGresult *r, int row, int column)
 	               : 0;
 }
 
+int32_t pg_get_status(const PGresult *r)
+{
+	return PQntuples(r) == 1 && PQgetlength(r, 0, 0) == 4 ? pg_get_i32(r, 0, 0) : -1;
+}
+
+int pg_nonsense(sheaf_error *err)
+{
+	return err_unknown(err, err_set(err, SHEAF_STORAGE, "the database answered nonsense"));
+}
+
 bool pg_get_bool(const PGresult *r, int row, int column)
 {
 	return PQgetlength(r, row, column) == 1 && PQgetvalue(r, row, column)[0] != 0;

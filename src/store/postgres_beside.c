@@ -57,12 +57,14 @@ int pg_state_apply(pg_place at, sheaf_str app, const sheaf_state_item *items, si
 /* ---- Queues ------------------------------------------------------------------- */
 
 enum {
+	PUT_DONE = 0,
 	PUT_EXISTED = 1,
 	PUT_CONFLICT = 2,
 	PUT_FULL = 3
 };
 enum {
 	CANCEL_DONE = 0,
+	CANCEL_ABSENT = 1,
 	CANCEL_CLAIMED = 2
 };
 
@@ -81,7 +83,9 @@ int pg_queue_put(pg_place at, const sheaf_store_key *key, const sheaf_queue_row 
 	int rc = pg_call(at.server, PG_QUEUE_PUT, &a, deadline_us, &lost, &r, err);
 	if (rc != 0)
 		return rc;
-	switch (pg_get_i32(r, 0, 0)) {
+	switch (pg_get_status(r)) {
+	case PUT_DONE:
+		return 0;
 	case PUT_EXISTED:
 		*existed = !lost; /* after a lost answer it is most likely this very call's */
 		return 0;
@@ -92,7 +96,7 @@ int pg_queue_put(pg_place at, const sheaf_store_key *key, const sheaf_queue_row 
 		return err_set(err, SHEAF_LIMIT, "the queue is full: %u items wait",
 		               SHEAF_QUEUE_ITEMS_MAX);
 	default:
-		return 0;
+		return pg_nonsense(err);
 	}
 }
 
@@ -164,9 +168,11 @@ int pg_queue_cancel(pg_place at, const sheaf_store_key *key, sheaf_str id, int64
 	int rc = pg_call(at.server, PG_QUEUE_CANCEL, &a, deadline_us, &lost, &r, err);
 	if (rc != 0)
 		return rc;
-	int status = pg_get_i32(r, 0, 0);
+	int status = pg_get_status(r);
 	if (status == CANCEL_CLAIMED)
 		return err_set(err, SHEAF_BUSY, "the item is claimed");
+	if (status != CANCEL_DONE && status != CANCEL_ABSENT)
+		return pg_nonsense(err);
 	*existed = status == CANCEL_DONE || lost;
 	return 0;
 }

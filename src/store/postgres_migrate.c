@@ -59,10 +59,19 @@ static int read_version(pg_server *s, pg_conn *c, int *version, sheaf_error *err
 	*version = 0;
 	snprintf(sql, sizeof(sql),
 	         "SELECT to_regclass('\"%smeta\"') IS NOT NULL, current_setting('fsync'), "
-	         "current_setting('synchronous_standby_names') <> ''",
+	         "current_setting('synchronous_standby_names') <> '', "
+	         "current_setting('default_transaction_isolation')",
 	         s->prefix);
 	if (pg_conn_sql(c, sql, pg_deadline(s), &r, err) != PG_DONE)
 		return err->code;
+	/* Functions look again once they have a lock, and must see what was done meanwhile. */
+	if (strcmp(PQgetvalue(r, 0, 3), "repeatable read") == 0) {
+		int rc = err_set(err, SHEAF_UNSUPPORTED,
+		                 "the server's default_transaction_isolation is repeatable read");
+		err_hint(err, "ALTER ROLE or DATABASE … SET default_transaction_isolation = "
+		              "'read committed'");
+		return rc;
+	}
 	bool there = PQgetvalue(r, 0, 0)[0] == 't';
 	/* What the server does not promise is not promised to callers. */
 	if (strcmp(PQgetvalue(r, 0, 1), "on") != 0)

@@ -35,12 +35,17 @@ void pg_arg_key(pg_args *a, pg_place at, const sheaf_store_key *key)
 /* ---- Heads and ids -------------------------------------------------------------- */
 
 int pg_head_read(pg_place at, const sheaf_store_key *key, sheaf_str bytes, sheaf_str state,
-                 sheaf_head *out, sheaf_error *err)
+                 bool hidden, sheaf_head *out, sheaf_error *err)
 {
 	int rc = sheaf_head_decode(out, bytes.ptr, bytes.len, err);
 	if (rc == 0)
 		rc = sheaf_head_state_decode(out, state.ptr, state.len, err);
-	return rc == SHEAF_DAMAGED ? pg_head_fold(at, key, UINT64_MAX, out, err) : rc;
+	if (rc != SHEAF_DAMAGED)
+		return rc;
+	rc = pg_head_fold(at, key, UINT64_MAX, out, err);
+	if (rc == 0 && hidden)
+		sheaf_head_hide(out); /* no record says that */
+	return rc;
 }
 
 int pg_head(pg_place at, const sheaf_store_key *key, sheaf_head *out, sheaf_head_state *state,
@@ -56,7 +61,8 @@ int pg_head(pg_place at, const sheaf_store_key *key, sheaf_head *out, sheaf_head
 		return pg_no_session(err);
 	state->stored_us = pg_get_i64(r, 0, 2);
 	state->now_us = pg_get_i64(r, 0, 3);
-	return pg_head_read(at, key, pg_get_text(r, 0, 0), pg_get_text(r, 0, 1), out, err);
+	return pg_head_read(at, key, pg_get_text(r, 0, 0), pg_get_text(r, 0, 1),
+	                    pg_get_bool(r, 0, 4), out, err);
 }
 
 int pg_find(pg_place at, const sheaf_store_key *key, sheaf_str id, uint64_t *seq, sheaf_error *err)
@@ -181,7 +187,8 @@ static int page_head(pg_place at, const sheaf_store_key *key, const PGresult *r,
 		return 0;
 	g->state->stored_us = pg_get_i64(r, 1, 0);
 	g->state->now_us = pg_get_i64(r, 1, 1);
-	return pg_head_read(at, key, pg_get_text(r, 1, 4), pg_get_text(r, 2, 4), g->head, err);
+	return pg_head_read(at, key, pg_get_text(r, 1, 4), pg_get_text(r, 2, 4),
+	                    !PQgetisnull(r, 1, 3), g->head, err);
 }
 
 /* Takes what a page has answered off the range. `first` is its first record. */
@@ -268,6 +275,8 @@ static int give_listed(const PGresult *r, int i, sheaf_head *scratch, sheaf_info
 		.app = pg_get_text(r, i, 2),
 		.session = pg_get_text(r, i, 1),
 	};
+	if (key.owner.len <= key.app.len)
+		return err_set(err, SHEAF_DAMAGED, "the owner of a session is not app/user");
 	key.user = str_make(key.owner.ptr + key.app.len + 1, key.owner.len - key.app.len - 1);
 	sheaf_session_info info = {0};
 	int rc = sheaf_head_decode(scratch, head.ptr, head.len, err);

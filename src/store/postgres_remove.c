@@ -95,6 +95,8 @@ static int hide(pg_place at, const sheaf_store_key *key, uint64_t highest, sheaf
 		rc = pg_head_row_make(&row, head, cut, err);
 	}
 	sheaf_head_free(head);
+	if (cut && (rc == SHEAF_NOT_FOUND || rc == SHEAF_GONE))
+		return 0; /* somebody else has removed it meanwhile */
 	if (rc != 0)
 		return rc;
 	pg_arg_key(&a, at, key);
@@ -123,8 +125,10 @@ static int try_remove(pg_place at, const sheaf_store_key *key, const sheaf_remov
 	int rc = pg_call(at.server, PG_REMOVE, &a, request->deadline_us, &lost, &r, err);
 	if (rc != 0)
 		return rc;
-	int status = pg_get_i32(r, 0, 0);
+	int status = pg_get_status(r);
 	bool hidden = pg_get_bool(r, 0, 1);
+	if (status < 0)
+		return pg_nonsense(err);
 	/* An answer that was lost said whether it was there. */
 	if (!*begun)
 		reply->existed = status == ABSENT  ? lost

@@ -143,17 +143,22 @@ BEGIN
 	END IF;
 END $$;
 
--- What every function begins with: whose rows, and whether they are here.
+-- What every function begins with: whose rows, and whether they are here. What has no level of its own
+-- (all but append) is on disk when it is answered, also where the server would not wait for that.
 CREATE FUNCTION @enter(p_app text, p_shard integer, p_write boolean) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
 	PERFORM set_config('sheaf.app', p_app, true);
+	IF p_write AND current_setting('synchronous_commit') = 'off' THEN
+		PERFORM set_config('synchronous_commit', 'local', true);
+	END IF;
 	IF p_shard IS NOT NULL THEN
 		PERFORM @at_home(p_shard, p_write);
 	END IF;
 END $$;
 
--- A write that changes nothing: its commit waits until a standby has all that came before.
+-- A write that changes nothing: its commit waits until the disk, or a standby, has all that came
+-- before.
 CREATE FUNCTION @touch(p_owner text, p_session text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
 	UPDATE @session SET stored = stored WHERE owner = p_owner AND session = p_session;
@@ -269,7 +274,7 @@ BEGIN
 				WHEN p_retry AND @stored_before(p_owner, p_session, p_first, p_bodies,
 					p_sync) THEN 0
 				ELSE 1 END;
-			IF o_status = 1 AND p_sync = 'on' THEN
+			IF o_status = 1 AND p_sync <> 'off' THEN
 				PERFORM @touch(p_owner, p_session);
 			END IF;
 			IF o_status IS NOT NULL THEN
@@ -281,7 +286,8 @@ BEGIN
 	IF p_create THEN
 		PERFORM 1 FROM @session s WHERE s.owner = p_owner AND s.session = p_session;
 		IF FOUND THEN
-			o_status := 6;
+			o_status := CASE WHEN p_retry AND @stored_before(p_owner, p_session, p_first,
+				p_bodies, p_sync) THEN 0 ELSE 6 END;
 			RETURN;
 		END IF;
 		IF p_source IS NOT NULL THEN
@@ -345,11 +351,11 @@ BEGIN
 END $$;
 
 CREATE FUNCTION @get_head(p_owner text, p_app text, p_session text, p_shard integer)
-RETURNS TABLE (o_head bytea, o_state bytea, o_stored bigint, o_now bigint)
+RETURNS TABLE (o_head bytea, o_state bytea, o_stored bigint, o_now bigint, o_hidden boolean)
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
 	PERFORM @enter(p_app, p_shard, false);
-	RETURN QUERY SELECT s.head, s.state, s.stored, @now() FROM @session s
+	RETURN QUERY SELECT s.head, s.state, s.stored, @now(), s.hidden FROM @session s
 	WHERE s.owner = p_owner AND s.session = p_session;
 END $$;
 
@@ -366,8 +372,8 @@ BEGIN
 END $$;
 
 -- A page of a scan. The first row is about the session: seq its revision, parent its base, id its
--- created. With p_head two more follow: seq when it was stored, parent the time now, body the head
--- in the one and the state in the other. Then records of the wanted kinds: of the first p_span seqs
+-- created. With p_head two more follow: seq when it was stored, parent the time now, id is NULL unless
+-- it is hidden, body the head in the one and the state in the other. Then records of the wanted kinds: of the first p_span seqs
 -- in [p_low, p_high], or the last ones, at most p_limit, and no more after p_bytes of them. A range
 -- is always bounded by seq, never by a limit alone.
 CREATE FUNCTION @scan(p_owner text, p_app text, p_session text, p_shard integer,
@@ -390,7 +396,7 @@ BEGIN
 	END IF;
 	RETURN QUERY SELECT v_revision, v_base, 0, v_created::text, NULL::bytea;
 	IF p_head THEN
-		RETURN QUERY SELECT s.stored, @now(), n, NULL::text,
+		RETURN QUERY SELECT s.stored, @now(), n, CASE WHEN s.hidden THEN 'hidden' END,
 			CASE n WHEN 1 THEN s.head ELSE s.state END
 		FROM @session s, generate_series(1, 2) n
 		WHERE s.owner = p_owner AND s.session = p_session;
