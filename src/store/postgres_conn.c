@@ -320,8 +320,10 @@ static pg_end judge_refusal(PGconn *pq, sheaf_error *err)
 	bool denied = strstr(text, "authentication failed") != NULL ||
 	              strstr(text, "no password supplied") != NULL ||
 	              strstr(text, "no pg_hba.conf entry") != NULL ||
-	              strstr(text, "role \"") != NULL;
-	bool absent = strstr(text, "database \"") != NULL && strstr(text, "does not exist") != NULL;
+	              strstr(text, "is not permitted to log in") != NULL;
+	bool unknown = strstr(text, "does not exist") != NULL;
+	bool absent = unknown && strstr(text, "database \"") != NULL;
+	denied = denied || (unknown && strstr(text, "role \"") != NULL);
 	(void)err_set(err, denied ? SHEAF_DENIED : SHEAF_STORAGE, "cannot connect: %.*s", (int)len,
 	              len != 0 ? text : "no answer in time");
 	return denied || absent ? PG_ERROR : PG_AGAIN;
@@ -430,6 +432,13 @@ static int await(PGconn *pq, int64_t until_us)
 	}
 }
 
+/* No statement of ours copies; the end of such an answer would never come. */
+static bool is_copy(const PGresult *r)
+{
+	ExecStatusType status = PQresultStatus(r);
+	return status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH;
+}
+
 /* Reads the answers to what was sent; keeps the first failure, else the last. */
 static pg_end collect(pg_conn *c, int64_t deadline_us, PGresult **out, sheaf_error *err)
 {
@@ -439,7 +448,7 @@ static pg_end collect(pg_conn *c, int64_t deadline_us, PGresult **out, sheaf_err
 		int ready = await(c->pq, until);
 		if (ready == 0 && !cancelled) {
 			cancel(c->pq);
-			cancelled = true;
+			cancelled = c->cancelled = true;
 			until = clock_monotonic_us() + CANCEL_WAIT_US;
 			continue;
 		}
@@ -453,6 +462,13 @@ static pg_end collect(pg_conn *c, int64_t deadline_us, PGresult **out, sheaf_err
 		PGresult *r = PQgetResult(c->pq);
 		if (r == NULL)
 			break;
+		if (is_copy(r)) {
+			PQclear(r);
+			PQclear(kept);
+			c->cancelled = true; /* it cannot be used again */
+			(void)err_set(err, SHEAF_STORAGE, "the database answered nonsense");
+			return PG_LOST;
+		}
 		if (kept != NULL && PQresultStatus(kept) == PGRES_FATAL_ERROR) {
 			PQclear(r);
 			continue;

@@ -72,7 +72,7 @@ void pg_server_free(pg_server *s)
 }
 
 /* After anything but an answer the connection is not used again: it may lead to a server that is no
- * longer the right one, or still be busy. */
+ * longer the right one, or still be busy; or a cancellation may come late and meet the next call. */
 static pg_end attempt(pg_server *s, pg_statement which, const pg_args *args, int64_t deadline_us,
                       PGresult **out, sheaf_error *err)
 {
@@ -91,7 +91,7 @@ static pg_end attempt(pg_server *s, pg_statement which, const pg_args *args, int
 	}
 	end = pg_conn_run(s, c, which, args, deadline_us, out, err);
 	bool usable = (end == PG_DONE || end == PG_KNOWN || end == PG_ERROR) &&
-	              PQstatus(c->pq) == CONNECTION_OK;
+	              PQstatus(c->pq) == CONNECTION_OK && !c->cancelled;
 	if (!usable)
 		pg_conn_close(c);
 	give(s, usable ? c : NULL);
