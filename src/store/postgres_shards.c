@@ -361,11 +361,12 @@ static int find_place(shards *s, sheaf_str owner, pg_place *out, sheaf_error *er
 	return rc;
 }
 
-/* Whether a call that was told WRONG_SHARD should be made once more, with the map read anew. */
+/* Whether a call that was told WRONG_SHARD should be made once more, with the map read anew: not one
+ * that may have been carried out before the shard went. */
 static bool moved(shards *s, int rc, int *tries, sheaf_error *err)
 {
 	sheaf_error local;
-	if (rc != SHEAF_WRONG_SHARD || (*tries)++ != 0)
+	if (rc != SHEAF_WRONG_SHARD || err->outcome == SHEAF_UNKNOWN || (*tries)++ != 0)
 		return false;
 	(void)pthread_mutex_lock(&s->mutex);
 	rc = load_map(s, &local);
@@ -375,7 +376,10 @@ static bool moved(shards *s, int rc, int *tries, sheaf_error *err)
 	return rc == 0;
 }
 
-/* `call` is made with `at` where the owner lives. */
+/*
+ * `call` is made with `at` where the owner lives, once more if `tries` is still
+ * 0. A callback that was given something sets it: it must not get that twice.
+ */
 #define ROUTED(owner, call)                                                                        \
 	do {                                                                                       \
 		pg_place at;                                                                       \
@@ -387,6 +391,20 @@ static bool moved(shards *s, int rc, int *tries, sheaf_error *err)
 		} while (moved(backend, rc, &tries, err));                                         \
 		return rc;                                                                         \
 	} while (0)
+
+/* Rows on their way to a callback. */
+typedef struct passing {
+	sheaf_row_fn fn;
+	void *ctx;
+	int *tries; /* none is left once a row was given */
+} passing;
+
+static int pass_row(void *ctx, const sheaf_row *row)
+{
+	passing *p = ctx;
+	*p->tries = 1;
+	return p->fn(p->ctx, row);
+}
 
 static int shards_head(void *backend, const sheaf_store_key *key, UNUSED int write, sheaf_head *out,
                        sheaf_head_state *state, sheaf_error *err)
@@ -404,14 +422,17 @@ static int shards_append(void *backend, const sheaf_store_key *key,
 static int shards_scan(void *backend, const sheaf_store_key *key, const sheaf_scan *scan,
                        sheaf_row_fn fn, void *ctx, sheaf_error *err)
 {
-	ROUTED(key->owner, pg_scan(at, key, scan, fn, ctx, err));
+	passing p = {fn, ctx, NULL};
+	ROUTED(key->owner, (p.tries = &tries, pg_scan(at, key, scan, pass_row, &p, err)));
 }
 
 static int shards_read(void *backend, const sheaf_store_key *key, const sheaf_scan *scan,
                        sheaf_head *out, sheaf_head_state *state, sheaf_row_fn fn, void *ctx,
                        sheaf_error *err)
 {
-	ROUTED(key->owner, pg_read(at, key, scan, out, state, fn, ctx, err));
+	passing p = {fn, ctx, NULL};
+	ROUTED(key->owner,
+	       (p.tries = &tries, pg_read(at, key, scan, out, state, pass_row, &p, err)));
 }
 
 static int shards_find(void *backend, const sheaf_store_key *key, sheaf_str id, uint64_t *seq,
@@ -555,6 +576,20 @@ static int shards_list_merged(shards *s, const sheaf_list_query *query, home **h
 	return rc < 0 ? rc : 0;
 }
 
+/* Sessions on their way to a callback. */
+typedef struct passing_info {
+	sheaf_info_fn fn;
+	void *ctx;
+	int *tries;
+} passing_info;
+
+static int pass_info(void *ctx, const sheaf_store_key *key, const sheaf_session_info *info)
+{
+	passing_info *p = ctx;
+	*p->tries = 1;
+	return p->fn(p->ctx, key, info);
+}
+
 static int shards_list(void *backend, const sheaf_list_query *query, sheaf_info_fn fn, void *ctx,
                        sheaf_error *err)
 {
@@ -566,7 +601,9 @@ static int shards_list(void *backend, const sheaf_list_query *query, sheaf_info_
 		buf_str(&owner, query->user);
 		if (buf_status(&owner, err) != 0)
 			return err->code;
-		ROUTED(buf_view(&owner), pg_list(at, query, fn, ctx, err));
+		passing_info p = {fn, ctx, NULL};
+		ROUTED(buf_view(&owner),
+		       (p.tries = &tries, pg_list(at, query, pass_info, &p, err)));
 	}
 	_cleanup_(mem_freep) home **homes = mem_alloc(SERVERS_MAX * sizeof(*homes));
 	size_t count = 0;
