@@ -138,6 +138,15 @@ int call_finish(call *c, int rc)
 	return rc;
 }
 
+/* A read that is lost with its server has failed: there is no write whose outcome were open. */
+int call_finish_read(call *c, int rc)
+{
+	rc = call_finish(c, rc);
+	if (rc != 0)
+		c->err->outcome = SHEAF_FAILED;
+	return rc;
+}
+
 int64_t call_deadline_from_now(int64_t wait_us)
 {
 	int64_t now = clock_monotonic_us();
@@ -278,7 +287,7 @@ int sheaf_store_describe(sheaf_store *store, sheaf_store_info *out, sheaf_error 
 		info.size = out->size;
 		memcpy(out, &info, out->size < sizeof(info) ? out->size : sizeof(info));
 	}
-	return call_finish(&c, rc);
+	return call_finish_read(&c, rc);
 }
 
 bool store_readonly(const sheaf_store *s)
@@ -325,7 +334,7 @@ int store_head(sheaf_store *s, const sheaf_store_key *key, int write, sheaf_head
 	}
 	if (rc == 0 && s->readonly)
 		state->readonly = 1;
-	return call_finish(&c, rc);
+	return call_finish_read(&c, rc);
 }
 
 int store_scan(sheaf_store *s, const sheaf_store_key *key, const sheaf_scan *scan, sheaf_row_fn fn,
@@ -342,7 +351,7 @@ int store_scan(sheaf_store *s, const sheaf_store_key *key, const sheaf_scan *sca
 		rc = call_fault_point("scan", err);
 	if (rc == 0)
 		rc = s->ops.scan(s->backend, key, scan, fn, ctx, err);
-	return call_finish(&c, rc);
+	return call_finish_read(&c, rc);
 }
 
 int store_read(sheaf_store *s, const sheaf_store_key *key, const sheaf_scan *scan, sheaf_head *out,
@@ -363,7 +372,7 @@ int store_read(sheaf_store *s, const sheaf_store_key *key, const sheaf_scan *sca
 	}
 	if (rc == 0 && s->readonly)
 		state->readonly = 1;
-	return call_finish(&c, rc);
+	return call_finish_read(&c, rc);
 }
 
 int store_find(sheaf_store *s, const sheaf_store_key *key, sheaf_str id, uint64_t *seq,
@@ -380,7 +389,7 @@ int store_find(sheaf_store *s, const sheaf_store_key *key, sheaf_str id, uint64_
 		rc = call_fault_point("find", err);
 	if (rc == 0)
 		rc = s->ops.find(s->backend, key, id, seq, err);
-	return call_finish(&c, rc);
+	return call_finish_read(&c, rc);
 }
 
 int store_header(sheaf_store *s, const sheaf_store_key *key, sheaf_row_fn fn, void *ctx,
@@ -397,7 +406,7 @@ int store_header(sheaf_store *s, const sheaf_store_key *key, sheaf_row_fn fn, vo
 		rc = call_fault_point("header", err);
 	if (rc == 0)
 		rc = s->ops.header(s->backend, key, fn, ctx, err);
-	return call_finish(&c, rc);
+	return call_finish_read(&c, rc);
 }
 
 static int check_query(const sheaf_store *s, const sheaf_list_query *query, sheaf_error *err)
@@ -429,7 +438,7 @@ int store_list(sheaf_store *s, const sheaf_list_query *query, sheaf_info_fn fn, 
 		rc = call_fault_point("list", err);
 	if (rc == 0)
 		rc = s->ops.list(s->backend, query, fn, ctx, err);
-	return call_finish(&c, rc);
+	return call_finish_read(&c, rc);
 }
 
 int store_check(sheaf_store *s, const sheaf_store_key *key, sheaf_problem_fn fn, void *ctx,
@@ -450,7 +459,7 @@ int store_check(sheaf_store *s, const sheaf_store_key *key, sheaf_problem_fn fn,
 		memset(totals, 0, sizeof(*totals));
 		rc = s->ops.check(s->backend, key, fn, ctx, totals, err);
 	}
-	return call_finish(&c, rc);
+	return call_finish_read(&c, rc);
 }
 
 /* Writing --------------------------------------------------------------------------- */

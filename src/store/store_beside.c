@@ -39,7 +39,7 @@ int store_state_read(sheaf_store *s, sheaf_str scope, int app, sheaf_state_fn fn
 		rc = call_fault_point("state_read", err);
 	if (rc == 0)
 		rc = s->ops.state_read(s->backend, scope, app, fn, ctx, err);
-	return call_finish(&c, rc);
+	return call_finish_read(&c, rc);
 }
 
 int store_state_apply(sheaf_store *s, sheaf_str app, const sheaf_state_item *items, size_t count,
@@ -165,7 +165,7 @@ int store_queue_list(sheaf_store *s, const sheaf_store_key *key, sheaf_queue_fn 
 		rc = call_fault_point("queue_list", err);
 	if (rc == 0)
 		rc = s->ops.queue_list(s->backend, key, fn, ctx, err);
-	return call_finish(&c, rc);
+	return call_finish_read(&c, rc);
 }
 
 /* Waiting ---------------------------------------------------------------------------- */
@@ -187,7 +187,7 @@ int store_wait(sheaf_store *s, const sheaf_store_key *key, uint64_t revision, in
 		if (left > 0)
 			clock_sleep_us(left);
 	}
-	return call_finish(&c, rc);
+	return call_finish_read(&c, rc);
 }
 
 /* Migrating -------------------------------------------------------------------------- */

@@ -28,6 +28,7 @@ typedef struct call {
 
 sheaf_error *call_begin(call *c, sheaf_error *err);
 int call_finish(call *c, int rc);
+int call_finish_read(call *c, int rc); /* its outcome is never UNKNOWN */
 
 /* Each answers 0 or puts into words what is wrong. */
 int call_fault_point(const char *slot, sheaf_error *err);

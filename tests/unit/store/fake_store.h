@@ -12,6 +12,7 @@
 typedef struct fake_store {
 	int rc;              /* what every slot answers */
 	const char *message; /* with this error, if set */
+	bool unknown;        /* and an outcome that nobody knows */
 	sheaf_store_info info;
 	int32_t level; /* durability an append says it reached; 0: does not say */
 	size_t known;
@@ -46,8 +47,10 @@ static int fake_answer(const char *slot, sheaf_error *err)
 	fake.calls++;
 	fake.last = slot;
 	fake.err = err;
-	if (fake.rc != 0 && fake.message != NULL)
-		return err_set(err, fake.rc, "%s", fake.message);
+	if (fake.rc != 0 && fake.message != NULL) {
+		(void)err_set(err, fake.rc, "%s", fake.message);
+		return fake.unknown ? err_unknown(err, fake.rc) : fake.rc;
+	}
 	return fake.rc;
 }
 

@@ -414,6 +414,24 @@ static void errors(void **state)
 	on_row_rc = 0;
 }
 
+/* A server that dies under a read leaves no write open, whatever its store says. */
+static void reads_have_failed(void **state)
+{
+	(void)state;
+	fake.rc = SHEAF_STORAGE;
+	fake.message = "the server is gone";
+	fake.unknown = true;
+	for (size_t i = 0; i < COUNT_OF(slots); i++) {
+		sheaf_error err;
+		if (is_describe(&slots[i]))
+			continue;
+		assert_int_equal(slots[i].call(store, &box.store, &err), SHEAF_STORAGE);
+		assert_string_equal(err.message, "the server is gone");
+		assert_int_equal(err.outcome, slots[i].writes ? SHEAF_UNKNOWN : SHEAF_FAILED);
+		assert_int_equal(slots[i].call(store, &box.store, NULL), SHEAF_STORAGE);
+	}
+}
+
 static int fail_with_words(void *ctx, UNUSED const sheaf_row *row)
 {
 	return err_set(ctx, SHEAF_DAMAGED, "words of the callback");
@@ -698,7 +716,8 @@ static void faults(void **state)
 			if (k != i)
 				continue;
 			assert_string_equal(err.message, "planned");
-			assert_int_equal(err.outcome, SHEAF_UNKNOWN);
+			assert_int_equal(err.outcome,
+			                 slots[i].writes ? SHEAF_UNKNOWN : SHEAF_FAILED);
 		}
 		assert_int_equal(plan.seen, COUNT_OF(slots));
 		/* What is refused does not get that far. */
@@ -727,12 +746,24 @@ static void fault_at_open(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(good_calls),     CASE(no_store),          CASE(bad_keys),
-		CASE(bad_reads),      CASE(bad_writes),        CASE(bad_opens),
-		CASE(errors),         CASE(callback_errors),   CASE(lacks),
-		CASE(readonly),       CASE(durability_matrix), CASE(durability_reached),
-		CASE(describe_sizes), CASE(deadlines),         CASE(forked),
-		CASE(faults),         CASE(fault_at_open),
+		CASE(good_calls),
+		CASE(no_store),
+		CASE(bad_keys),
+		CASE(bad_reads),
+		CASE(bad_writes),
+		CASE(bad_opens),
+		CASE(errors),
+		CASE(reads_have_failed),
+		CASE(callback_errors),
+		CASE(lacks),
+		CASE(readonly),
+		CASE(durability_matrix),
+		CASE(durability_reached),
+		CASE(describe_sizes),
+		CASE(deadlines),
+		CASE(forked),
+		CASE(faults),
+		CASE(fault_at_open),
 	};
 	return cmocka_run_group_tests(tests, register_fake, NULL);
 }
