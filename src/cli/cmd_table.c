@@ -130,7 +130,7 @@ static const opt options_todo[] = {
 	{OPT_STATUS, 0, "status", "STATUS", "pending, in_progress or completed", TODO_STATUSES},
 	{OPT_ACTIVE, 0, "active", "TEXT", "what to say while it is done", NULL},
 	{OPT_PLAN, 0, "plan", "ID", "the plan it belongs to", NULL},
-	{OPT_ID, 'i', "id", "ID", "add: with this id", NULL},
+	{OPT_ID, 'i', "id", "ID", "add: with this id; repeating it adds nothing twice", NULL},
 	{0},
 };
 
@@ -138,7 +138,7 @@ static const opt options_plan[] = {
 	{OPT_STATUS, 0, "status", "STATUS", "how far it is", PLAN_STATUSES},
 	{OPT_NAME, 'N', "name", "NAME", "what people call it", NULL},
 	{OPT_ERROR, 0, "error", "TEXT", "why it failed", NULL},
-	{OPT_ID, 'i', "id", "ID", "add: with this id", NULL},
+	{OPT_ID, 'i', "id", "ID", "add: with this id; repeating it adds nothing twice", NULL},
 	{0},
 };
 

@@ -35,7 +35,7 @@ static int read_content(cli *c, verb v, buf *text, sheaf_str *out)
 	return rc;
 }
 
-/* `id`: of the item. A new one has the record's. */
+/* `id`: of the item. A new one has the record's. Of one that existed no record was written. */
 static int report(cli *c, sheaf_str id, const sheaf_appended *done)
 {
 	_cleanup_(buf_free) buf out = BUF_INIT(SIZE_MAX);
@@ -43,7 +43,12 @@ static int report(cli *c, sheaf_str id, const sheaf_appended *done)
 	if (c->json) {
 		js_open(&out, NULL, '{');
 		js_str(&out, "item", item);
-		js_appended(&out, done);
+		if (done->existed) {
+			js_u64(&out, "seq", done->seq);
+			js_bool(&out, "existed", true);
+		} else {
+			js_appended(&out, done);
+		}
 		js_close(&out, '}');
 	} else {
 		text_safe(&out, item, TEXT_ID);
@@ -67,6 +72,26 @@ static int pick(cli *c, const char *name, sheaf_str id, size_t at, size_t *found
 		return usage(c, "several items begin like '%.40s'", name);
 	*found = at;
 	return 0;
+}
+
+/* Whether an `add` repeats what is there: what it does not say may have changed since. */
+static bool repeats(cli *c, int option, sheaf_str there)
+{
+	return !given(c, option) || str_eq(opt_str(c, option), there);
+}
+
+/* An id that is taken: the item itself, given once more, or another's. */
+static int taken(cli *c, sheaf_str id, uint64_t seq, bool same)
+{
+	sheaf_appended done = SHEAF_APPENDED_INIT;
+	if (!same)
+		return fail_with(c, SHEAF_CONFLICT, "`set` changes one that is there",
+		                 "there is another item '%.*s'", (int)id.len, id.ptr);
+	done.seq = seq;
+	done.existed = 1;
+	if (!c->json)
+		say(c, "it is there already");
+	return report(c, id, &done);
 }
 
 static int none_such(cli *c, const char *name)
@@ -174,6 +199,22 @@ static int find_todo(cli *c, const sheaf_todos *todos, sheaf_todo *out)
 	return 0;
 }
 
+/* The todo that has the id of an `add`, or NULL. */
+static const sheaf_todo *todo_there(const sheaf_todos *todos, sheaf_str id)
+{
+	for (size_t i = 0; id.ptr != NULL && i < todos->count; i++) {
+		if (str_eq(todos->items[i]->id, id))
+			return todos->items[i];
+	}
+	return NULL;
+}
+
+static bool same_todo(cli *c, const sheaf_todo *there, sheaf_str content)
+{
+	return str_eq(there->content, content) && repeats(c, OPT_STATUS, there->status) &&
+	       repeats(c, OPT_ACTIVE, there->active_form) && repeats(c, OPT_PLAN, there->plan_id);
+}
+
 int cmd_todo(cli *c)
 {
 	_cleanup_(session_closep) sheaf_session *session = NULL;
@@ -185,7 +226,8 @@ int cmd_todo(cli *c)
 	int rc = verb_of(c, &v);
 	if (rc == 0)
 		rc = open_session(c, v, &session);
-	if (rc == 0 && v != VERB_ADD && sheaf_session_todos(&todos, session, &c->err) != 0)
+	bool look = v != VERB_ADD || given(c, OPT_ID);
+	if (rc == 0 && look && sheaf_session_todos(&todos, session, &c->err) != 0)
 		rc = fail(c);
 	if (rc != 0 || v == VERB_LS)
 		return rc != 0 ? rc : list_todos(c, todos);
@@ -197,6 +239,9 @@ int cmd_todo(cli *c)
 		rc = read_content(c, v, &text, &todo.content);
 	if (rc != 0)
 		return rc;
+	const sheaf_todo *there = v == VERB_ADD && look ? todo_there(todos, todo.id) : NULL;
+	if (there != NULL)
+		return taken(c, there->id, there->seq, same_todo(c, there, todo.content));
 	if (given(c, OPT_STATUS))
 		todo.status = opt_str(c, OPT_STATUS);
 	if (given(c, OPT_ACTIVE))
@@ -258,6 +303,22 @@ static int find_plan(cli *c, const sheaf_plans *plans, sheaf_plan *out)
 	return 0;
 }
 
+/* The plan that has the id of an `add`, or NULL. */
+static const sheaf_plan *plan_there(const sheaf_plans *plans, sheaf_str id)
+{
+	for (size_t i = 0; id.ptr != NULL && i < plans->count; i++) {
+		if (str_eq(plans->items[i]->id, id))
+			return plans->items[i];
+	}
+	return NULL;
+}
+
+static bool same_plan(cli *c, const sheaf_plan *there, sheaf_str content)
+{
+	return str_eq(there->content, content) && repeats(c, OPT_STATUS, there->status) &&
+	       repeats(c, OPT_NAME, there->name) && repeats(c, OPT_ERROR, there->error);
+}
+
 int cmd_plan(cli *c)
 {
 	_cleanup_(session_closep) sheaf_session *session = NULL;
@@ -269,7 +330,8 @@ int cmd_plan(cli *c)
 	int rc = verb_of(c, &v);
 	if (rc == 0)
 		rc = open_session(c, v, &session);
-	if (rc == 0 && v != VERB_ADD && sheaf_session_plans(&plans, session, &c->err) != 0)
+	bool look = v != VERB_ADD || given(c, OPT_ID);
+	if (rc == 0 && look && sheaf_session_plans(&plans, session, &c->err) != 0)
 		rc = fail(c);
 	if (rc != 0 || v == VERB_LS)
 		return rc != 0 ? rc : list_plans(c, plans);
@@ -281,6 +343,9 @@ int cmd_plan(cli *c)
 		rc = read_content(c, v, &text, &plan.content);
 	if (rc != 0)
 		return rc;
+	const sheaf_plan *there = v == VERB_ADD && look ? plan_there(plans, plan.id) : NULL;
+	if (there != NULL)
+		return taken(c, there->id, there->seq, same_plan(c, there, plan.content));
 	if (given(c, OPT_STATUS))
 		plan.status = opt_str(c, OPT_STATUS);
 	if (given(c, OPT_NAME))

@@ -25,6 +25,38 @@ load helper
 	sheaf todo demo --json | py 'd["status"] == "completed"'
 }
 
+@test "todo: an id that is taken" {
+	sheaf new demo >/dev/null
+	sheaf todo demo add --id a --active Running -q Run
+	sheaf todo demo set a --status completed -q
+	run -0 sheaf todo demo add --id a Run
+	has 'there already'
+	run -0 sheaf todo demo add --id a --active Running Run
+	sheaf todo demo add --id a Run --json | py 'd["item"] == "a" and d["existed"] is True and d["seq"] == 2'
+	run -3 sheaf todo demo add --id a Walk
+	has "another item 'a'"
+	run -3 sheaf todo demo add --id a --active Walking Run
+	run -3 sheaf todo demo add --id a --plan p1 Run
+	run -3 sheaf todo demo add --id a --status pending Run
+	sheaf cat demo | py 'len([r for r in lines if r["type"] == "todo"]) == 2'
+	sheaf todo demo add --id aa -q Run
+	sheaf todo demo --json | py '[(i["id"], i["status"]) for i in lines] == [("a", "completed"), ("aa", "pending")]'
+}
+
+@test "plan: an id that is taken" {
+	sheaf new demo >/dev/null
+	sheaf plan demo add --id p --name Parser -q steps
+	run -0 sheaf plan demo add --id p steps
+	has 'there already'
+	run -0 sheaf plan demo add --id p --name Parser steps
+	run -3 sheaf plan demo add --id p 'other steps'
+	has "another item 'p'"
+	run -3 sheaf plan demo add --id p --name Lexer steps
+	run -3 sheaf plan demo add --id p --error none steps
+	run -3 sheaf plan demo add --id p --status failed steps
+	sheaf cat demo | py 'len([r for r in lines if r["type"] == "plan"]) == 1'
+}
+
 @test "todo: mistakes" {
 	sheaf new demo >/dev/null
 	run -0 sheaf todo demo
