@@ -16,9 +16,11 @@
  *     sheaf_queue_merged_free(work);
  *
  * A queue belongs to its session and is deleted with it; it does not touch the
- * revision, and neither forks nor copies take it along. Leases are counted by
- * the store's clock. A store without queues (see sheaf_store_describe()) answers
- * SHEAF_UNSUPPORTED to everything here, a deleted session SHEAF_GONE.
+ * revision, and neither forks nor sheaf_session_copy() take it along;
+ * sheaf_store_copy() takes what waits. Leases are counted by the store's clock. A
+ * store without queues (see sheaf_store_describe()) answers SHEAF_UNSUPPORTED to
+ * everything here, a deleted session SHEAF_GONE, one that has expired
+ * SHEAF_EXPIRED.
  */
 #ifndef SHEAF_QUEUE_H
 #define SHEAF_QUEUE_H
@@ -60,7 +62,7 @@ typedef struct sheaf_enqueued {
  * @param out      may be NULL
  * @return 0; SHEAF_CONFLICT (the id is there with other content, environment or
  *         priority), SHEAF_LIMIT (too large, or SHEAF_QUEUE_ITEMS_MAX are there),
- *         SHEAF_INVALID, SHEAF_GONE, SHEAF_READONLY, SHEAF_UNSUPPORTED;
+ *         SHEAF_INVALID, SHEAF_GONE, SHEAF_EXPIRED, SHEAF_READONLY, SHEAF_UNSUPPORTED;
  *         SHEAF_STORAGE with outcome UNKNOWN: repeat with the same id
  */
 SHEAF_API int sheaf_session_enqueue(sheaf_session *session, sheaf_str content,
@@ -110,8 +112,8 @@ typedef struct sheaf_claim_options {
  * together they would be larger than SHEAF_RECORD_BYTES_MAX.
  * @param out      caller frees; empty, without a token, if nothing waits
  * @param options  may be NULL
- * @return 0; SHEAF_INVALID, SHEAF_LIMIT, SHEAF_GONE, SHEAF_UNSUPPORTED. After an outcome UNKNOWN
- *         the items, if they were claimed, wait again when the lease is over.
+ * @return 0; SHEAF_INVALID, SHEAF_LIMIT, SHEAF_GONE, SHEAF_EXPIRED, SHEAF_UNSUPPORTED. After an
+ *         outcome UNKNOWN the items, if they were claimed, wait again when the lease is over.
  */
 SHEAF_API int sheaf_session_claim(sheaf_queue_items **out, sheaf_session *session,
                                   const sheaf_claim_options *options, sheaf_error *err);

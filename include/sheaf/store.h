@@ -25,7 +25,8 @@ typedef struct sheaf_store_options {
 	size_t size; /* sizeof(sheaf_store_options) */
 	int32_t readonly;
 	int32_t durability;  /* for appends that do not say; 0 = the store's best local level */
-	int64_t deadline_us; /* how long a call may wait for locks; 0 = 10 s */
+	int64_t deadline_us; /* how long a call may wait for locks, or for a server that is gone;
+	                        0 = 10 s */
 } sheaf_store_options;
 
 /* clang-format off */
@@ -39,7 +40,8 @@ typedef struct sheaf_store_options {
  * @param options  may be NULL
  * @return 0; SHEAF_INVALID, SHEAF_UNSUPPORTED (unknown scheme, network
  *         filesystem, a durability the store cannot give), SHEAF_DENIED,
- *         SHEAF_STORAGE, SHEAF_NOMEM
+ *         SHEAF_FORMAT (a database without tables, or with those of a newer
+ *         version), SHEAF_TIMEOUT, SHEAF_STORAGE, SHEAF_NOMEM
  */
 SHEAF_API int sheaf_open(sheaf_store **out, const char *url, const sheaf_store_options *options,
                          sheaf_error *err);

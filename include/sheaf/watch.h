@@ -36,7 +36,8 @@ SHEAF_API int sheaf_watch_open(sheaf_watch **out, sheaf_session *session, uint64
  * waits for the first of them. `revision` of the result is the seq of the last.
  * A failure loses nothing: the next call goes on where this one began.
  * One thread at a time.
- * @param timeout_us  0 = do not wait; negative = for ever
+ * @param timeout_us  for records: 0 = do not wait; negative = for ever. A store that does
+ *                    not answer holds the call until the store's deadline, whatever this says
  * @return 0; SHEAF_TIMEOUT if there is nothing yet; SHEAF_GONE if the session was
  *         deleted (also if another has its key by now); SHEAF_STALE if it ends
  *         before what was seen, as after the loss of a store's newest records;

@@ -551,7 +551,8 @@ const command commands[] = {
 		.synopsis = "expire [--dry-run] [--all]",
 		.about =
 			"Deletes sessions that have expired and whose grace is over, as `sheaf rm` does,\n"
-			"and prints their ids. Nothing else ever removes them: run it now and then. With\n"
+			"and prints their ids. Run it now and then: on Redis they vanish by themselves,\n"
+			"elsewhere they stay until then, or until the same key is created anew. With\n"
 			"--dry-run says what would go, and what can still be undeleted.",
 		.examples = "sheaf expire --dry-run\nsheaf expire --all",
 		.run = cmd_expire,
