@@ -1,9 +1,25 @@
 /* sheaf new: starts a session and prints its id. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "find.h"
 #include "opt.h"
 #include "print.h"
+
+/* Something has the id, perhaps a session that lists do not show any more. */
+static int is_taken(cli *c, const sheaf_key *key)
+{
+	_cleanup_(session_closep) sheaf_session *session = NULL;
+	sheaf_session_options options = SHEAF_SESSION_OPTIONS_INIT;
+	char hint[sizeof(c->err.hint)] = "";
+	options.mode = SHEAF_OPEN_EXISTING;
+	/* A part of an id could mean another session. */
+	const char *id = key->session.len <= 40 ? c->words[0] : "SESSION";
+	if (sheaf_session_open(&session, c->store, key, &options, NULL) == SHEAF_EXPIRED)
+		snprintf(hint, sizeof(hint),
+		         "it has expired: sheaf undelete %.40s, or sheaf rm %.40s", id, id);
+	return fail_with(c, SHEAF_EXISTS, hint, "there is a session '%.150s' already", c->words[0]);
+}
 
 int cmd_new(cli *c)
 {
@@ -30,7 +46,7 @@ int cmd_new(cli *c)
 	_cleanup_(session_closep) sheaf_session *session = NULL;
 	int code = sheaf_session_open(&session, c->store, &key, &options, &c->err);
 	if (code == SHEAF_EXISTS)
-		return fail_with(c, code, NULL, "there is a session '%.150s' already", c->words[0]);
+		return is_taken(c, &key);
 	if (code != 0)
 		return fail(c);
 	_cleanup_(buf_free) buf out = BUF_INIT(SIZE_MAX);

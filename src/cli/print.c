@@ -240,14 +240,23 @@ static void put_json_error(const sheaf_error *err, const sheaf_str *candidates, 
 	fwrite(b.ptr, 1, b.len, stderr);
 }
 
+bool store_repairs(const cli *c)
+{
+	sheaf_store_info info = {.size = sizeof(info)};
+	return c->store == NULL || sheaf_store_describe(c->store, &info, NULL) != 0 ||
+	       info.repairs != 0;
+}
+
 static int report(cli *c, const sheaf_str *candidates, size_t count)
 {
 	const sheaf_error *err = &c->err;
 	/* The library's advice names functions; ours names commands. */
 	if (err->code == SHEAF_DAMAGED)
-		snprintf(
-			c->err.hint, sizeof(c->err.hint),
-			"`sheaf check SESSION` says where, `sheaf repair SESSION` mends what it can");
+		snprintf(c->err.hint, sizeof(c->err.hint), "`sheaf check SESSION` says where, %s",
+		         store_repairs(c) ? "`sheaf repair SESSION` mends what it can"
+		                          : "this store cannot repair: restore it from a backup");
+	if (err->code == SHEAF_EXPIRED)
+		snprintf(c->err.hint, sizeof(c->err.hint), "`sheaf undelete` brings it back");
 	if (c->json) {
 		put_json_error(err, candidates, count);
 		return sheaf_code_exit(err->code, err);

@@ -41,6 +41,9 @@ int print_end(cli *c);
 /* A message on stderr unless --quiet; the line break is added. */
 void say(const cli *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Whether to advise `sheaf repair`: the store knows it, or none is open that could be asked. */
+bool store_repairs(const cli *c);
+
 /* Reports `c->err` (or the given error) and returns the exit code for it. */
 int fail(cli *c);
 int fail_with(cli *c, int code, const char *hint, const char *format, ...)

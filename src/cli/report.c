@@ -81,7 +81,10 @@ void report_summary(cli *c, const sheaf_report *report)
 	buf_char(&out, '\n');
 	print_out(&out);
 	if (bad != 0)
-		say(c, "hint: `sheaf repair SESSION` keeps every record that can still be read");
+		say(c,
+		    store_repairs(c)
+		            ? "hint: `sheaf repair SESSION` keeps every record that can still be read"
+		            : "hint: this store cannot repair: restore it from a backup");
 }
 
 void report_json(const sheaf_report *report)

@@ -24,7 +24,7 @@ int expiry_check(const sheaf_head *head, const sheaf_head_state *state, int gone
 		                                  : "there is no such session");
 	default:
 		(void)err_set(err, SHEAF_EXPIRED, "the session has expired");
-		err_hint(err, "sheaf undelete brings it back");
+		err_hint(err, "sheaf_store_undelete() brings it back");
 		return SHEAF_EXPIRED;
 	}
 }

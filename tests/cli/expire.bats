@@ -56,6 +56,7 @@ make_expired() {
 	run -1 sheaf fork demo other
 	run -1 sheaf pin demo
 	run -3 sheaf new demo
+	has 'it has expired: sheaf undelete demo, or sheaf rm demo'
 	run -0 sheaf ls
 	has_not demo
 	run -0 sheaf undelete demo
@@ -64,6 +65,8 @@ make_expired() {
 	has Hello
 	run -0 sheaf undelete demo
 	has 'has not expired'
+	run -3 sheaf new demo
+	has_not 'has expired'
 	sheaf undelete demo --json | py 'd == {"session": "demo", "existed": True}'
 }
 
