@@ -153,7 +153,8 @@ int pg_queue_ack(pg_place at, const sheaf_store_key *key, sheaf_str token, int64
 	*count = (size_t)pg_get_i64(r, 0, 0);
 	if (*count != 0)
 		return 0;
-	rc = err_set(err, SHEAF_STALE, "nothing is claimed with this token");
+	rc = err_set(err, SHEAF_STALE,
+	             "nothing is claimed under this token: it was acknowledged, or claimed anew");
 	return lost ? err_unknown(err, rc) : rc;
 }
 
@@ -170,7 +171,7 @@ int pg_queue_cancel(pg_place at, const sheaf_store_key *key, sheaf_str id, int64
 		return rc;
 	int status = pg_get_status(r);
 	if (status == CANCEL_CLAIMED)
-		return err_set(err, SHEAF_BUSY, "the item is claimed");
+		return err_set(err, SHEAF_BUSY, "somebody is working on the item");
 	if (status != CANCEL_DONE && status != CANCEL_ABSENT)
 		return pg_nonsense(err);
 	*existed = status == CANCEL_DONE || lost;

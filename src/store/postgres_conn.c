@@ -444,7 +444,8 @@ static pg_end collect(pg_conn *c, int64_t deadline_us, PGresult **out, sheaf_err
 {
 	PGresult *kept = NULL;
 	int64_t until = deadline_us;
-	for (bool cancelled = false;;) {
+	bool cancelled = false;
+	for (;;) {
 		int ready = await(c->pq, until);
 		if (ready == 0 && !cancelled) {
 			cancel(c->pq);
@@ -482,6 +483,8 @@ static pg_end collect(pg_conn *c, int64_t deadline_us, PGresult **out, sheaf_err
 		return PG_DONE;
 	}
 	pg_end end = judge(c, kept, err);
+	if (cancelled && err->code == SHEAF_TIMEOUT) /* it would say that a user cancelled it */
+		(void)err_set(err, SHEAF_TIMEOUT, "the deadline passed before the server answered");
 	*out = kept;
 	return end;
 }
