@@ -62,6 +62,10 @@ typedef struct sheaf_store_info {
 	int32_t remote;    /* another process keeps it: a call costs a round trip */
 } sheaf_store_info;
 
+/* clang-format off */
+#define SHEAF_STORE_INFO_INIT {sizeof(sheaf_store_info), NULL, 0, 0, 0, 0, 0, 0, 0, 0}
+/* clang-format on */
+
 /** What this store can do. @return 0 or SHEAF_INVALID */
 SHEAF_API int sheaf_store_describe(sheaf_store *store, sheaf_store_info *out, sheaf_error *err);
 

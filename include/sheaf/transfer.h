@@ -33,6 +33,11 @@ typedef struct sheaf_copy_totals {
 	uint64_t queue_items;      /* items that were put into queues */
 } sheaf_copy_totals;
 
+/* clang-format off */
+#define SHEAF_COPY_TOTALS_INIT \
+	{sizeof(sheaf_copy_totals), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+/* clang-format on */
+
 /** What a note is about. */
 enum {
 	SHEAF_COPY_CONFLICT = 1, /* something else is there under this key */

@@ -195,7 +195,7 @@ int cmd_copy(cli *c)
 	options.progress = progress;
 	options.note = note;
 	options.ctx = &k;
-	sheaf_copy_totals totals = {.size = sizeof(totals)};
+	sheaf_copy_totals totals = SHEAF_COPY_TOTALS_INIT;
 	int rc = sheaf_store_copy(&totals, from, to, &options, &c->err);
 	bar_clear(&k);
 	if (rc == SHEAF_UNSUPPORTED)

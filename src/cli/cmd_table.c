@@ -11,7 +11,7 @@
 #define PLAN_STATUSES "draft approved executing completed failed cancelled"
 
 const opt global_options[] = {
-	{OPT_STORE, 'S', "store", "URL", "where sessions are: jsonl:/dir, jsonl:file.jsonl", NULL},
+	{OPT_STORE, 'S', "store", "URL", "where: jsonl:PATH, postgres://..., redis://...", NULL},
 	{OPT_APP, 0, "app", "APP", "the app whose sessions are meant", NULL},
 	{OPT_USER, 0, "user", "USER", "the user whose sessions are meant", NULL},
 	{OPT_JSON, 0, "json", NULL, "JSON on stdout for programs; errors as JSON, too", NULL},
@@ -602,7 +602,8 @@ const command commands[] = {
 			"\n"
 			"With --json a line for every note, and a last line with the totals.",
 		.examples = "sheaf copy --all jsonl:/old jsonl:/new\n"
-			    "sheaf copy --app shop --user ada jsonl:/srv/sheaf memory:",
+			    "sheaf copy --all jsonl:/srv/sheaf postgres://sheaf@db/sheaf\n"
+			    "sheaf copy --app shop --user ada redis://cache jsonl:/srv/sheaf",
 		.run = cmd_copy,
 		.words_min = 2,
 		.words_max = 2,

@@ -242,7 +242,7 @@ static void put_json_error(const sheaf_error *err, const sheaf_str *candidates, 
 
 bool store_repairs(const cli *c)
 {
-	sheaf_store_info info = {.size = sizeof(info)};
+	sheaf_store_info info = SHEAF_STORE_INFO_INIT;
 	return c->store == NULL || sheaf_store_describe(c->store, &info, NULL) != 0 ||
 	       info.repairs != 0;
 }

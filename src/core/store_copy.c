@@ -241,7 +241,7 @@ static int copy_all(store_copy *c, sheaf_error *err)
 
 static int describe(store_copy *c, sheaf_error *err)
 {
-	sheaf_store_info from = {.size = sizeof(from)}, to = {.size = sizeof(to)};
+	sheaf_store_info from = SHEAF_STORE_INFO_INIT, to = SHEAF_STORE_INFO_INIT;
 	int rc = sheaf_store_describe(c->from, &from, err);
 	if (rc == 0)
 		rc = sheaf_store_describe(c->to, &to, err);
