@@ -75,7 +75,7 @@ static int pick(cli *c, const char *name, sheaf_str id, size_t at, size_t *found
 }
 
 /* Whether an `add` repeats what is there: what it does not say may have changed since. */
-static bool repeats(cli *c, int option, sheaf_str there)
+static bool repeats(cli *c, opt_id option, sheaf_str there)
 {
 	return !given(c, option) || str_eq(opt_str(c, option), there);
 }
