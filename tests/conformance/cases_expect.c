@@ -274,7 +274,7 @@ static void *race(void *argument)
 	return NULL;
 }
 
-CASE(stale_exactly_one_wins)
+CASE(stale_one_of_eight_wins)
 {
 	sheaf_session *s = t_new(t, "s");
 	sheaf_store *twin = suite_twin(t);

@@ -118,13 +118,12 @@ static void *race_writer(void *argument)
 CASE(stale_exactly_one_wins)
 {
 	sheaf_session *s = t_new(t, "s");
-	int rounds = t->info.remote ? 500 : 10000;
 	const char *given = getenv("SHEAF_TEST_RACES");
 	race *r = t_alloc(t, sizeof(*r));
 	memset(r, 0, sizeof(*r));
 	r->store = t->store;
 	r->key = t_key(t, "s");
-	r->rounds = given ? atoi(given) : rounds;
+	r->rounds = given ? atoi(given) : 10000;
 	r->durability = t->info.durability_max >= SHEAF_DURABILITY_PROCESS && !t->info.remote
 	                        ? SHEAF_DURABILITY_PROCESS
 	                        : 0;
