@@ -50,6 +50,7 @@ function(sheaf_test name label seconds)
   add_test(NAME ${name} COMMAND ${in_tmp} ${launcher} ${ARGN})
   set_tests_properties(${name} PROPERTIES
                        LABELS ${label} TIMEOUT ${seconds} SKIP_RETURN_CODE 77
+                       COST ${seconds} # the long ones begin first, or the last runs alone
                        ENVIRONMENT "SHEAF_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/sheaf;SHEAF_SOURCE_DIR=${PROJECT_SOURCE_DIR};SHEAF_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
 endfunction()
 
