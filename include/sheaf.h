@@ -3,13 +3,16 @@
 #define SHEAF_H
 
 #include "sheaf/common.h"
+#include "sheaf/compaction.h"
 #include "sheaf/context.h"
 #include "sheaf/entry.h"
 #include "sheaf/error.h"
 #include "sheaf/expiry.h"
+#include "sheaf/ingest.h"
 #include "sheaf/key.h"
 #include "sheaf/message.h"
 #include "sheaf/queue.h"
+#include "sheaf/render.h"
 #include "sheaf/session.h"
 #include "sheaf/state.h"
 #include "sheaf/store.h"

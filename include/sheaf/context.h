@@ -62,9 +62,27 @@ enum {
 	SHEAF_NOTE_FOREIGN_THINKING =
 		6, /* signed thinking of another provider or model was left out */
 	SHEAF_NOTE_FIRST_KEPT =
-		7,            /* a compaction's first kept entry is not on the path: all is kept */
-	SHEAF_NOTE_DAMAGE = 8 /* a record could not be read; `seq`, 0 if not even that is known */
+		7,             /* a compaction's first kept entry is not on the path: all is kept */
+	SHEAF_NOTE_DAMAGE = 8, /* a record could not be read; `seq`, 0 if not even that is known */
+	/* Only of renderings (sheaf/render.h): */
+	SHEAF_NOTE_OPENING = 16,      /* a user's line was put before the first message */
+	SHEAF_NOTE_FOREIGN_PART = 17, /* a part only another format understands was left out */
+	SHEAF_NOTE_ROLE = 18,         /* a system or developer message was sent as user text */
+	SHEAF_NOTE_MOVED = 19,        /* an image of a tool result was sent after it */
+	SHEAF_NOTE_ELIDED = 20,       /* an image or the middle of a tool result was left out */
+	SHEAF_NOTE_RENAMED = 21,      /* a call's id or a tool's name is spelled otherwise */
+	SHEAF_NOTE_INPUT = 22,        /* a call's input was wrapped into an object */
+	SHEAF_NOTE_TOOLS = 23, /* a tool that is called was not among those given: declared */
+	SHEAF_NOTE_THINKING_OFF = 24, /* thinking was not asked for: the last reply has none */
+	SHEAF_NOTE_PREFILL = 25,      /* the last message is the assistant's: it will go on there */
+	SHEAF_NOTE_STAND_IN = 26,     /* a line of text stands for what the format cannot hold */
+	SHEAF_NOTE_THINKING_TEXT = 27 /* thinking was sent as text */
 };
+
+/** "interrupted", "late_answer", …; "note" for a number that is none. */
+SHEAF_API const char *sheaf_note_name(int32_t what);
+/** The same as a sentence for people. */
+SHEAF_API const char *sheaf_note_text(int32_t what);
 
 typedef struct sheaf_note {
 	int32_t what;

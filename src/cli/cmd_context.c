@@ -10,39 +10,6 @@ static void context_freep(sheaf_context **context)
 	sheaf_context_free(*context);
 }
 
-static const char *note_name(int32_t what)
-{
-	static const char *const names[] = {
-		[SHEAF_NOTE_INTERRUPTED] = "interrupted",
-		[SHEAF_NOTE_LATE_ANSWER] = "late_answer",
-		[SHEAF_NOTE_ORPHAN_ANSWER] = "orphan_answer",
-		[SHEAF_NOTE_SECOND_ANSWER] = "second_answer",
-		[SHEAF_NOTE_EMPTY_TEXT] = "empty_text",
-		[SHEAF_NOTE_FOREIGN_THINKING] = "foreign_thinking",
-		[SHEAF_NOTE_FIRST_KEPT] = "first_kept",
-		[SHEAF_NOTE_DAMAGE] = "damage",
-	};
-	bool known = what > 0 && (size_t)what < COUNT_OF(names);
-	return known ? names[what] : "note";
-}
-
-static const char *note_text(int32_t what)
-{
-	static const char *const texts[] = {
-		[SHEAF_NOTE_INTERRUPTED] = "a tool call nobody answered: an answer was made up",
-		[SHEAF_NOTE_LATE_ANSWER] = "an answer was moved next to its call",
-		[SHEAF_NOTE_ORPHAN_ANSWER] = "an answer without a call became text or was left out",
-		[SHEAF_NOTE_SECOND_ANSWER] = "a second answer to the same call was left out",
-		[SHEAF_NOTE_EMPTY_TEXT] = "an empty text was left out",
-		[SHEAF_NOTE_FOREIGN_THINKING] = "another model's signed thinking was left out",
-		[SHEAF_NOTE_FIRST_KEPT] =
-			"the first entry a compaction keeps is not on the path: all is kept",
-		[SHEAF_NOTE_DAMAGE] = "a record cannot be read",
-	};
-	bool known = what > 0 && (size_t)what < COUNT_OF(texts);
-	return known ? texts[what] : "mended";
-}
-
 static const char *kind_name(int32_t kind)
 {
 	switch (kind) {
@@ -114,7 +81,7 @@ static void js_notes(buf *b, const sheaf_context *context)
 	for (size_t i = 0; i < context->note_count; i++) {
 		const sheaf_note *note = context->notes[i];
 		js_open(b, NULL, '{');
-		js_text(b, "what", note_name(note->what));
+		js_text(b, "what", sheaf_note_name(note->what));
 		js_u64(b, "seq", note->seq);
 		js_str(b, "entry_id", note->entry_id);
 		js_str(b, "detail", note->detail);
@@ -157,8 +124,8 @@ static int put_people(cli *c, const sheaf_context *context)
 	for (size_t i = 0; i < context->note_count; i++) {
 		const sheaf_note *note = context->notes[i];
 		say(c, "note: @%llu: %s%s%.*s", (unsigned long long)note->seq,
-		    note_text(note->what), note->detail.len != 0 ? ": " : "", (int)note->detail.len,
-		    note->detail.len != 0 ? note->detail.ptr : "");
+		    sheaf_note_text(note->what), note->detail.len != 0 ? ": " : "",
+		    (int)note->detail.len, note->detail.len != 0 ? note->detail.ptr : "");
 	}
 	print_page(c);
 	_cleanup_(view_done) view v = VIEW_INIT(c, true);
