@@ -121,7 +121,7 @@ enum {
 /**
  * One part, read-only, owned by the result it came in. A member that its kind
  * does not have is zero. Strings are unescaped and NUL-terminated; `input`,
- * `raw` and `json` are bytes as stored.
+ * `raw`, `ext` and `json` are bytes as stored.
  */
 typedef struct sheaf_part {
 	int32_t kind;
@@ -140,6 +140,8 @@ typedef struct sheaf_part {
 	sheaf_str data;
 	sheaf_str provider; /* opaque */
 	sheaf_str raw;
+	sheaf_str ext; /* the payload's `ext` as stored: an object whose `format` names the wire
+	                  format that knows its other members */
 	sheaf_str
 		json; /* the whole part as stored; {NULL,0} for one that a context made or changed */
 	const struct sheaf_part *const *parts; /* tool_result made of parts */

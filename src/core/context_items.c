@@ -321,7 +321,8 @@ static uint64_t hash_part(uint64_t h, const sheaf_part *p)
 	h = hash_two(h, p->part_count);
 	const sheaf_str strings[] = {p->text,       p->signature,   p->id,        p->name,
 	                             p->input,      p->tool_use_id, p->tool_name, p->source_type,
-	                             p->media_type, p->data,        p->provider,  p->raw};
+	                             p->media_type, p->data,        p->provider,  p->raw,
+	                             p->ext};
 	for (size_t i = 0; i < COUNT_OF(strings); i++)
 		h = hash_str(h, strings[i]);
 	return h;

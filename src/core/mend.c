@@ -14,6 +14,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "entry/maker.h"
 
 #define NONE SIZE_MAX
 
@@ -179,9 +180,7 @@ static bool is_foreign(const mender *m, const sheaf_message_view *message, const
 {
 	if (m->provider.len == 0 || (part->signature.len == 0 && part->redacted == 0))
 		return false;
-	if (message->provider.len != 0 && !str_eq(message->provider, m->provider))
-		return true;
-	return m->model.len != 0 && message->model.len != 0 && !str_eq(message->model, m->model);
+	return !made_by(message, m->provider, m->model);
 }
 
 static int judge_part(mender *m, size_t item, size_t part)

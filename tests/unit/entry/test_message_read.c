@@ -218,6 +218,21 @@ static void finds_the_bytes_of_content(void **state)
 	}
 }
 
+static void finds_what_only_a_format_knows(void **state)
+{
+	(void)state;
+	reading r = read_back(
+		S("{\"role\":\"user\",\"content\":["
+	          "{\"type\":\"text\",\"text\":{\"ext\": {\"format\":\"f\", \"n\":1.0} ,"
+	          "\"content\":\"\\\"ext\\\":{}\"}},"
+	          "{\"type\":\"text\",\"text\":{\"content\":\"a\",\"ext\":1}},"
+	          "{\"type\":\"text\",\"text\":\"flat\",\"ext\":{}}]}"));
+	assert_str(r.view->parts[0]->ext, S("{\"format\":\"f\", \"n\":1.0}"));
+	assert_str(r.view->parts[1]->ext, NONE);
+	assert_str(r.view->parts[2]->ext, NONE);
+	reading_free(&r);
+}
+
 static void memory_runs_out(void **state)
 {
 	(void)state;
@@ -227,9 +242,13 @@ static void memory_runs_out(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_every_part), cmocka_unit_test(reads_what_it_does_not_know),
-		cmocka_unit_test(joins_texts),      cmocka_unit_test(random_messages_round_trip),
-		cmocka_unit_test(memory_runs_out),  cmocka_unit_test(finds_the_bytes_of_content),
+		cmocka_unit_test(reads_every_part),
+		cmocka_unit_test(reads_what_it_does_not_know),
+		cmocka_unit_test(joins_texts),
+		cmocka_unit_test(random_messages_round_trip),
+		cmocka_unit_test(memory_runs_out),
+		cmocka_unit_test(finds_the_bytes_of_content),
+		cmocka_unit_test(finds_what_only_a_format_knows),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
