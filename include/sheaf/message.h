@@ -29,7 +29,8 @@ SHEAF_BEGIN
 #define SHEAF_ROLE_BRANCH_SUMMARY "branchSummary"
 #define SHEAF_ROLE_COMPACTION_SUMMARY "compactionSummary"
 
-/** Tokens of one reply. `input` excludes what came from a cache, for every provider. */
+/** Tokens of one reply. For every provider `input` excludes what was read from or written to a
+ * cache, and `output` includes `reasoning`. */
 typedef struct sheaf_usage {
 	uint64_t input;
 	uint64_t cache_read;
@@ -90,6 +91,13 @@ SHEAF_API int sheaf_message_tool_result_end(sheaf_message *message);
 SHEAF_API int sheaf_message_opaque(sheaf_message *message, sheaf_str provider, sheaf_str raw);
 /** Puts a signature on the last text or tool_use part. */
 SHEAF_API int sheaf_message_signature(sheaf_message *message, sheaf_str signature);
+/**
+ * Puts members that only one wire format knows on the last part, once, unless it is opaque: they
+ * go back as they are to that format and to no other.
+ * @param format   its name, see sheaf_format_name() in sheaf/render.h
+ * @param members  a JSON object without a member `format`; bytes are kept
+ */
+SHEAF_API int sheaf_message_ext(sheaf_message *message, sheaf_str format, sheaf_str members);
 
 /* What is known of a reply. */
 SHEAF_API int sheaf_message_provider(sheaf_message *message, sheaf_str provider);
@@ -140,8 +148,8 @@ typedef struct sheaf_part {
 	sheaf_str data;
 	sheaf_str provider; /* opaque */
 	sheaf_str raw;
-	sheaf_str ext; /* the payload's `ext` as stored: an object whose `format` names the wire
-	                  format that knows its other members */
+	sheaf_str ext; /* what sheaf_message_ext() put on it, as stored: an object whose `format`
+	                  names the wire format that knows its other members */
 	sheaf_str
 		json; /* the whole part as stored; {NULL,0} for one that a context made or changed */
 	const struct sheaf_part *const *parts; /* tool_result made of parts */

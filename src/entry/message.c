@@ -18,6 +18,15 @@
 
 /* How deep a value in a part's payload stands: record, message, content, part, payload. */
 #define PAYLOAD_DEPTH 5u
+/* A part of a tool result stands below that: payload, content, part. */
+#define RESULT_DEPTH 3u
+
+/* What may still be put on the part that was just written. */
+enum {
+	TAKES_NOTHING = 0,
+	TAKES_EXT = 1,
+	TAKES_SIGNATURE = 2
+};
 
 enum {
 	TAIL_PROVIDER,
@@ -35,10 +44,10 @@ struct sheaf_message {
 	size_t outer_parts; /* of the content, while a tool result is open */
 	size_t mended;
 	bool in_result; /* a tool result is open */
-	bool signable;  /* the last part can take a signature */
 	bool fixed;     /* made from JSON: nothing can be added */
 	bool mend;
 	int result_is_error;
+	int takes;  /* TAKES_*, of the last part */
 	int status; /* the first failure; `failure` has the rest of it */
 	buf tail[TAIL_COUNT];
 	sheaf_error failure;
@@ -307,11 +316,11 @@ static bool part_begin(sheaf_message *m)
 	return true;
 }
 
-static int part_end(sheaf_message *m, bool signable)
+static int part_end(sheaf_message *m, int takes)
 {
 	if (settle(m, &m->json) != 0)
 		return m->status;
-	m->signable = signable;
+	m->takes = takes;
 	return close_json(m);
 }
 
@@ -338,7 +347,7 @@ int sheaf_message_text(sheaf_message *message, sheaf_str text)
 		return status_of(message);
 	put_member(message, "{\"type\":\"text\",\"text\":{\"content\":", text);
 	buf_lit(&message->json, "}}");
-	return part_end(message, true);
+	return part_end(message, TAKES_EXT | TAKES_SIGNATURE);
 }
 
 int sheaf_message_thinking(sheaf_message *message, sheaf_str text, sheaf_str signature,
@@ -351,7 +360,7 @@ int sheaf_message_thinking(sheaf_message *message, sheaf_str text, sheaf_str sig
 	if (redacted)
 		buf_lit(&message->json, ",\"redacted\":true");
 	buf_lit(&message->json, "}}");
-	return part_end(message, false);
+	return part_end(message, TAKES_EXT);
 }
 
 static int put_source(sheaf_message *m, sheaf_str source_type, sheaf_str media_type, sheaf_str data)
@@ -362,7 +371,7 @@ static int put_source(sheaf_message *m, sheaf_str source_type, sheaf_str media_t
 	put_optional(m, ",\"media_type\":", media_type);
 	put_member(m, ",\"data\":", data);
 	buf_lit(&m->json, "}}}");
-	return part_end(m, false);
+	return part_end(m, TAKES_EXT);
 }
 
 int sheaf_message_image(sheaf_message *message, sheaf_str source_type, sheaf_str media_type,
@@ -392,7 +401,7 @@ int sheaf_message_tool_use(sheaf_message *message, sheaf_str id, sheaf_str name,
 	buf_char(&message->json, ',');
 	(void)put_json(message, "input", input.ptr != NULL ? input : SHEAF_STR("{}"), false);
 	buf_lit(&message->json, "}}");
-	return part_end(message, true);
+	return part_end(message, TAKES_EXT | TAKES_SIGNATURE);
 }
 
 static void put_result_head(sheaf_message *m, sheaf_str tool_use_id, sheaf_str tool_name)
@@ -422,7 +431,7 @@ int sheaf_message_tool_result(sheaf_message *message, sheaf_str tool_use_id, she
 	put_result_head(message, tool_use_id, tool_name);
 	put_text(message, &message->json, text);
 	put_result_end(message, is_error);
-	return part_end(message, false);
+	return part_end(message, TAKES_EXT);
 }
 
 int sheaf_message_tool_result_begin(sheaf_message *message, sheaf_str tool_use_id,
@@ -436,7 +445,7 @@ int sheaf_message_tool_result_begin(sheaf_message *message, sheaf_str tool_use_i
 	message->result_is_error = is_error;
 	message->outer_parts = message->parts;
 	message->parts = 0;
-	return part_end(message, false);
+	return part_end(message, TAKES_NOTHING);
 }
 
 int sheaf_message_tool_result_end(sheaf_message *message)
@@ -449,7 +458,7 @@ int sheaf_message_tool_result_end(sheaf_message *message)
 	put_result_end(message, message->result_is_error);
 	message->in_result = false;
 	message->parts = message->outer_parts;
-	return part_end(message, false);
+	return part_end(message, TAKES_EXT);
 }
 
 int sheaf_message_opaque(sheaf_message *message, sheaf_str provider, sheaf_str raw)
@@ -460,20 +469,61 @@ int sheaf_message_opaque(sheaf_message *message, sheaf_str provider, sheaf_str r
 	buf_char(&message->json, ',');
 	(void)put_json(message, "raw", raw, true);
 	buf_lit(&message->json, "}}");
-	return part_end(message, false);
+	return part_end(message, TAKES_NOTHING);
+}
+
+/* Takes the braces of payload and part away again, for one more member. */
+static void part_reopen(sheaf_message *m)
+{
+	m->json.len = m->open - 2;
 }
 
 int sheaf_message_signature(sheaf_message *message, sheaf_str signature)
 {
 	if (status_of(message) != 0)
 		return status_of(message);
-	if (!message->signable)
+	if ((message->takes & TAKES_SIGNATURE) == 0)
 		return fail(message, SHEAF_INVALID,
 		            "only a text or a tool_use without a signature takes one");
-	message->json.len = message->open - 2; /* the braces of payload and part */
+	part_reopen(message);
 	put_member(message, ",\"signature\":", signature);
 	buf_lit(&message->json, "}}");
-	return part_end(message, false);
+	return part_end(message, message->takes & ~TAKES_SIGNATURE);
+}
+
+/* Whether an object can be a part's `ext`. */
+static int check_ext(const sheaf_message *m, sheaf_str json, sheaf_error *err)
+{
+	int rc = json_check(json, JSON_OBJECT, err);
+	size_t above = PAYLOAD_DEPTH + (m->in_result ? RESULT_DEPTH : 0);
+	if (rc == 0 && members_depth(json) + above > SHEAF_DEPTH_MAX)
+		rc = err_set(err, SHEAF_LIMIT, "a record would be nested deeper than %u",
+		             SHEAF_DEPTH_MAX);
+	if (rc == 0 && members_find(members_inside(members_trim(json)), "format").ptr != NULL)
+		rc = err_set(err, SHEAF_INVALID, "members of a format's own name no format");
+	return rc;
+}
+
+int sheaf_message_ext(sheaf_message *message, sheaf_str format, sheaf_str members)
+{
+	if (status_of(message) != 0)
+		return status_of(message);
+	if ((message->takes & TAKES_EXT) == 0)
+		return fail(
+			message, SHEAF_INVALID,
+			"only the last part, if it is not opaque, takes a format's members once");
+	sheaf_error why;
+	int rc = check_ext(message, members, &why);
+	if (rc != 0)
+		return fail(message, rc, why.message);
+	sheaf_str inside = members_trim(members_inside(members_trim(members)));
+	part_reopen(message);
+	put_member(message, ",\"ext\":{\"format\":", format);
+	if (inside.len != 0)
+		buf_char(&message->json, ',');
+	buf_str(&message->json, inside);
+	buf_lit(&message->json, "}}}");
+	return part_end(message, message->takes & ~TAKES_EXT);
 }
 
 /* ---- What is known of a reply --------------------------------------------- */

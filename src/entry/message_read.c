@@ -120,10 +120,8 @@ static void read_part(reader *r, sheaf_part *part, const json_val *v, sheaf_str 
 			return;
 		part->kind = part_kinds[i].kind;
 		part_kinds[i].read(r, part, payload);
-		if (json_type_of(json_get(payload, "ext")) == JSON_OBJECT) {
-			sheaf_str bytes = members_find(members_inside(json), part_kinds[i].type);
-			part->ext = members_find(members_inside(bytes), "ext");
-		}
+		if (json_type_of(json_get(payload, "ext")) == JSON_OBJECT)
+			part->ext = get_verbatim(r, payload, json, part_kinds[i].type, "ext", "");
 		return;
 	}
 }

@@ -1,6 +1,8 @@
 /* Messages: the bytes a builder writes, and what it refuses. */
 #include "message_test.h"
 
+#include "entry/members.h"
+
 static int failure(const sheaf_message *m)
 {
 	sheaf_str json;
@@ -65,6 +67,75 @@ static void every_part(void **state)
 	             "\"data\":\"http://x\"}}}],\"is_error\":false}},"
 	             "{\"type\":\"opaque\",\"opaque\":{\"provider\":\"openai\",\"raw\":[1,2]}}]}"));
 	sheaf_message_free(m);
+}
+
+/* Members of one format: on every part but an opaque one, with a signature or without. */
+static void members_of_a_format(void **state)
+{
+	(void)state;
+	sheaf_message *m = sheaf_message_new("assistant");
+	assert_code(0, sheaf_message_text(m, S("a")));
+	assert_code(0, sheaf_message_ext(m, S("openai-chat"), S(" { \"id\": 1.0 } ")));
+	assert_code(0, sheaf_message_signature(m, S("s1")));
+	assert_code(0, sheaf_message_tool_use(m, S("c1"), S("read"), S("{}")));
+	assert_code(0, sheaf_message_signature(m, S("s2")));
+	assert_code(0, sheaf_message_ext(m, S("gemini"), S("{}")));
+	assert_code(0, sheaf_message_tool_result_begin(m, S("c4"), NONE, 0));
+	assert_code(0, sheaf_message_image(m, S("url"), NONE, S("u")));
+	assert_code(0, sheaf_message_ext(m, S("gemini"), S("{\"a\":[{}]}")));
+	assert_code(0, sheaf_message_tool_result_end(m));
+	assert_code(0, sheaf_message_ext(m, S("anthropic"), S("{\"b\":\"}\"}")));
+	assert_code(0, sheaf_message_model(m, S("m")));
+	assert_str(
+		finished(m),
+		S("{\"role\":\"assistant\",\"content\":["
+	          "{\"type\":\"text\",\"text\":{\"content\":\"a\","
+	          "\"ext\":{\"format\":\"openai-chat\",\"id\": 1.0},\"signature\":\"s1\"}},"
+	          "{\"type\":\"tool_use\",\"tool_use\":{\"id\":\"c1\",\"name\":\"read\",\"input\":{},"
+	          "\"signature\":\"s2\",\"ext\":{\"format\":\"gemini\"}}},"
+	          "{\"type\":\"tool_result\",\"tool_result\":{\"tool_use_id\":\"c4\",\"content\":["
+	          "{\"type\":\"image\",\"image\":{\"source\":{\"type\":\"url\",\"data\":\"u\"},"
+	          "\"ext\":{\"format\":\"gemini\",\"a\":[{}]}}}],\"is_error\":false,"
+	          "\"ext\":{\"format\":\"anthropic\",\"b\":\"}\"}}}],\"model\":\"m\"}"));
+	reading r = read_back(finished(m));
+	assert_str(r.view->parts[0]->ext, S("{\"format\":\"openai-chat\",\"id\": 1.0}"));
+	assert_str(r.view->parts[0]->signature, S("s1"));
+	assert_str(r.view->parts[1]->ext, S("{\"format\":\"gemini\"}"));
+	assert_str(r.view->parts[2]->ext, S("{\"format\":\"anthropic\",\"b\":\"}\"}"));
+	assert_str(r.view->parts[2]->parts[0]->ext, S("{\"format\":\"gemini\",\"a\":[{}]}"));
+	reading_free(&r);
+	sheaf_message_free(m);
+}
+
+/* As deep as a record may be, and no deeper, also inside a tool result. */
+static void members_depth_limit(void **state)
+{
+	(void)state;
+	for (int inside = 0; inside < 2; inside++) {
+		size_t deepest = SHEAF_DEPTH_MAX - (inside ? 9 : 6);
+		for (size_t over = 0; over < 2; over++) {
+			buf json = BUF_INIT(4096);
+			buf_lit(&json, "{\"a\":");
+			for (size_t i = 0; i < deepest + over; i++)
+				buf_char(&json, '[');
+			for (size_t i = 0; i < deepest + over; i++)
+				buf_char(&json, ']');
+			buf_char(&json, '}');
+			sheaf_message *m = sheaf_message_new("tool");
+			if (inside)
+				(void)sheaf_message_tool_result_begin(m, S("a"), NONE, 0);
+			(void)sheaf_message_text(m, S("a"));
+			assert_code(over ? SHEAF_LIMIT : 0,
+			            sheaf_message_ext(m, S("gemini"), buf_view(&json)));
+			if (inside && !over)
+				assert_code(0, sheaf_message_tool_result_end(m));
+			/* One more for the record around it. */
+			if (!over)
+				assert_int_equal(members_depth(finished(m)) + 1, SHEAF_DEPTH_MAX);
+			sheaf_message_free(m);
+			buf_free(&json);
+		}
+	}
 }
 
 /* The order of the calls about a reply does not matter, nor where among the parts they come. */
@@ -138,6 +209,7 @@ static void no_message(void **state)
 	assert_code(SHEAF_NOMEM, sheaf_message_tool_result_begin(NULL, S("a"), S("a"), 0));
 	assert_code(SHEAF_NOMEM, sheaf_message_tool_result_end(NULL));
 	assert_code(SHEAF_NOMEM, sheaf_message_signature(NULL, S("a")));
+	assert_code(SHEAF_NOMEM, sheaf_message_ext(NULL, S("a"), S("{}")));
 	assert_code(SHEAF_NOMEM, sheaf_message_model(NULL, S("a")));
 	assert_code(SHEAF_NOMEM, sheaf_message_usage(NULL, &usage));
 	assert_null(sheaf_message_json(NULL).ptr);
@@ -258,14 +330,91 @@ static int thinking_in_result(sheaf_message *m)
 	return sheaf_message_thinking(m, S("a"), NONE, 0);
 }
 
+static int extend_nothing(sheaf_message *m)
+{
+	return sheaf_message_ext(m, S("gemini"), S("{}"));
+}
+
+static int extend_twice(sheaf_message *m)
+{
+	assert_code(0, sheaf_message_text(m, S("a")));
+	assert_code(0, sheaf_message_ext(m, S("gemini"), S("{}")));
+	return sheaf_message_ext(m, S("gemini"), S("{}"));
+}
+
+static int extend_opaque(sheaf_message *m)
+{
+	assert_code(0, sheaf_message_opaque(m, S("gemini"), S("{}")));
+	return sheaf_message_ext(m, S("gemini"), S("{}"));
+}
+
+static int extend_open_result(sheaf_message *m)
+{
+	assert_code(0, sheaf_message_tool_result_begin(m, S("a"), NONE, 0));
+	return sheaf_message_ext(m, S("gemini"), S("{}"));
+}
+
+static int bad_ext(sheaf_message *m, sheaf_str format, sheaf_str members)
+{
+	assert_code(0, sheaf_message_text(m, S("a")));
+	return sheaf_message_ext(m, format, members);
+}
+
+static int ext_no_object(sheaf_message *m)
+{
+	return bad_ext(m, S("gemini"), S("[]"));
+}
+static int ext_double_key(sheaf_message *m)
+{
+	return bad_ext(m, S("gemini"), S("{\"a\":1,\"\\u0061\":2}"));
+}
+static int ext_line_break(sheaf_message *m)
+{
+	return bad_ext(m, S("gemini"), S("{\"a\":\n1}"));
+}
+static int ext_with_format(sheaf_message *m)
+{
+	return bad_ext(m, S("gemini"), S("{\"form\\u0061t\":1}"));
+}
+static int ext_bad_format(sheaf_message *m)
+{
+	return bad_ext(m, S("\xff"), S("{\"a\":1}"));
+}
+
 static void mistakes_stick(void **state)
 {
-	static const mistake mistakes[] = {
-		bad_text,       bad_thinking,     bad_signature,     bad_source,   no_source,
-		bad_data,       bad_call_id,      bad_tool,          bad_input,    bad_result,
-		bad_raw,        no_raw,           bad_raw_text,      sign_nothing, end_nothing,
-		bad_model,      bad_provider,     sign_twice,        sign_image,   sign_result,
-		call_in_result, result_in_result, thinking_in_result};
+	static const mistake mistakes[] = {bad_text,
+	                                   bad_thinking,
+	                                   bad_signature,
+	                                   bad_source,
+	                                   no_source,
+	                                   bad_data,
+	                                   bad_call_id,
+	                                   bad_tool,
+	                                   bad_input,
+	                                   bad_result,
+	                                   bad_raw,
+	                                   no_raw,
+	                                   bad_raw_text,
+	                                   sign_nothing,
+	                                   end_nothing,
+	                                   bad_model,
+	                                   bad_provider,
+	                                   sign_twice,
+	                                   sign_image,
+	                                   sign_result,
+	                                   call_in_result,
+	                                   result_in_result,
+	                                   thinking_in_result,
+	                                   extend_nothing,
+	                                   extend_twice,
+	                                   extend_opaque,
+	                                   extend_open_result,
+	                                   ext_no_object,
+	                                   ext_double_key,
+	                                   ext_line_break,
+	                                   ext_with_format,
+	                                   ext_bad_format};
 	(void)state;
 	for (size_t i = 0; i < COUNT_OF(mistakes); i++) {
 		sheaf_message *m = sheaf_message_new("user");
@@ -530,6 +679,7 @@ static int build_all(void)
 	sheaf_message_mend_text(m, 1);
 	(void)sheaf_message_text(m, S("a\xff"));
 	(void)sheaf_message_tool_use(m, S("a"), S("b"), S("{\"a\":{\"\\u0062\":1}}"));
+	(void)sheaf_message_ext(m, S("a"), S("{\"a\":{\"\\u0062\":1}}"));
 	(void)sheaf_message_opaque(m, S("a"), S("{\n}"));
 	(void)sheaf_message_tool_result_begin(m, S("a"), S("b"), 1);
 	(void)sheaf_message_text(m, S("a"));
@@ -562,6 +712,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_text),
 		cmocka_unit_test(every_part),
+		cmocka_unit_test(members_of_a_format),
+		cmocka_unit_test(members_depth_limit),
 		cmocka_unit_test(reply_members_have_one_order),
 		cmocka_unit_test(roles),
 		cmocka_unit_test(no_message),
