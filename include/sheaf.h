@@ -2,6 +2,8 @@
 #ifndef SHEAF_H
 #define SHEAF_H
 
+#include "sheaf/agent.h"
+#include "sheaf/client.h"
 #include "sheaf/common.h"
 #include "sheaf/compaction.h"
 #include "sheaf/context.h"

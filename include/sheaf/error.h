@@ -47,14 +47,15 @@ SHEAF_BEGIN
 	X(COMPACT, -20, 1, 409, "the compaction would break the conversation")                     \
 	X(CONTEXT, -21, 1, 422, "no valid context can be built")                                   \
 	X(FORKED, -22, 1, 500, "the handle crossed fork(); open it again in the child")            \
-	X(NOMEM, -23, 1, 507, "out of memory")
+	X(NOMEM, -23, 1, 507, "out of memory")                                                     \
+	X(MODEL, -24, 1, 502, "the model cannot be reached, or refuses")
 
 enum {
 	SHEAF_OK = 0,
 #define SHEAF_CODE_ENUM(name, number, exit_code, http, text) SHEAF_##name = number,
 	SHEAF_CODE_MAP(SHEAF_CODE_ENUM)
 #undef SHEAF_CODE_ENUM
-	SHEAF_CODE_LAST = -23
+	SHEAF_CODE_LAST = -24
 };
 
 /** What a failed write left behind. */

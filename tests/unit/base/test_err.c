@@ -169,7 +169,7 @@ static void test_table(void **state)
 	assert_int_equal(sheaf_code_exit(SHEAF_STALE, NULL), 3);
 	assert_int_equal(sheaf_code_exit(SHEAF_DENIED, NULL), 4);
 	assert_int_equal(sheaf_code_exit(SHEAF_DAMAGED, NULL), 5);
-	assert_int_equal(SHEAF_NOMEM, SHEAF_CODE_LAST);
+	assert_int_equal(SHEAF_MODEL, SHEAF_CODE_LAST);
 }
 
 static void test_beside_the_table(void **state)
