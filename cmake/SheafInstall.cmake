@@ -4,6 +4,7 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS sheaf EXPORT SheafTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES ${models_data} DESTINATION ${CMAKE_INSTALL_DATADIR}/sheaf)
 install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 if(TARGET sheaf_cli)
   install(TARGETS sheaf_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

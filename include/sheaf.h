@@ -20,6 +20,7 @@
 #include "sheaf/store.h"
 #include "sheaf/todo.h"
 #include "sheaf/transfer.h"
+#include "sheaf/usage.h"
 #include "sheaf/watch.h"
 
 #endif
