@@ -85,4 +85,7 @@ sheaf_str json_member_bytes(sheaf_str object, const char *name);
  */
 bool json_member_next(sheaf_str object, size_t *at, sheaf_str *key, sheaf_str *value);
 
+/* The same for the elements of an array's text. */
+bool json_element_next(sheaf_str array, size_t *at, sheaf_str *value);
+
 #endif

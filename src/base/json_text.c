@@ -573,9 +573,26 @@ static const char *skip_value(const char *p, const char *end)
 		p = find_quote(p + 1, end);
 		return p < end ? p + 1 : end;
 	}
-	while (p < end && *p != ',' && *p != '}' && (unsigned char)*p > ' ')
+	while (p < end && *p != ',' && *p != '}' && *p != ']' && (unsigned char)*p > ' ')
 		p++;
 	return p;
+}
+
+bool json_element_next(sheaf_str array, size_t *at, sheaf_str *value)
+{
+	if (*at >= array.len)
+		return false;
+	const char *end = array.ptr + array.len;
+	const char *p = skip_blanks(array.ptr + *at, end);
+	if (p == end || *p != (*at == 0 ? '[' : ','))
+		return false;
+	p = skip_blanks(p + 1, end);
+	const char *value_end = skip_value(p, end);
+	if (value_end == p)
+		return false;
+	*value = str_make(p, (size_t)(value_end - p));
+	*at = (size_t)(value_end - array.ptr);
+	return true;
 }
 
 bool json_member_next(sheaf_str object, size_t *at, sheaf_str *key, sheaf_str *value)

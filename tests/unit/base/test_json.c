@@ -830,6 +830,34 @@ static void test_member_next(void **state)
 	}
 }
 
+static void test_element_next(void **state)
+{
+	(void)state;
+	static const char *const wanted[] = {"{\"a\":[1]}", "12", "true", "\"],\"", "[ ]", "null"};
+	sheaf_str s = SHEAF_STR(" [{\"a\":[1]} ,12,true, \"],\",[ ],null]"), value;
+	size_t at = 0;
+	for (size_t i = 0; i < COUNT_OF(wanted); i++) {
+		assert_true(json_element_next(s, &at, &value));
+		assert_str(value, wanted[i]);
+	}
+	assert_false(json_element_next(s, &at, &value));
+	assert_false(json_element_next(s, &at, &value));
+	static const char *const none[] = {"[]", "[ ]", "", "{\"a\":1}", "7"};
+	for (size_t i = 0; i < COUNT_OF(none); i++) {
+		at = 0;
+		assert_false(json_element_next(sheaf_str_of(none[i]), &at, &value));
+	}
+	/* Every prefix ends inside itself. */
+	for (size_t len = 0; len < s.len; len++) {
+		char *exact = malloc(len + (len == 0));
+		memcpy(exact, s.ptr, len);
+		at = 0;
+		while (json_element_next(str_make(exact, len), &at, &value))
+			assert_true(value.ptr + value.len <= exact + len);
+		free(exact);
+	}
+}
+
 /* A bracket, brace, quote or escape at every place of a block. */
 static void test_member_blocks(void **state)
 {
@@ -873,6 +901,7 @@ int main(void)
 		T(test_mend),
 		T(test_member_bytes),
 		T(test_member_next),
+		T(test_element_next),
 		T(test_member_blocks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
