@@ -1,0 +1,370 @@
+/*
+ * The formats by name, and a rendering from the caller's options to the body.
+ */
+#include "render/render.h"
+
+#include "base/err.h"
+#include "base/json.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "entry/members.h"
+
+#define MAX_TOKENS_DEFAULT 8192u
+
+static const char anthropic_images[] = " image/jpeg image/png image/gif image/webp ";
+static const char openai_images[] = " image/jpeg image/png image/gif image/webp ";
+static const char gemini_images[] = " image/jpeg image/png image/webp image/heic image/heif ";
+static const char pdf_only[] = " application/pdf ";
+static const char gemini_documents[] = " application/pdf text/plain text/markdown text/html "
+				       "text/css text/csv text/xml text/rtf ";
+
+static const format_rules formats[] = {
+	{
+		.format = SHEAF_FORMAT_ANTHROPIC,
+		.name = "anthropic",
+		.provider = "anthropic",
+		.path = "/v1/messages",
+		.write = anthropic_write,
+		.input_object = true,
+		.has_system = true,
+		.has_thinking = true,
+		.opens_with_user = true,
+		.tools_required = true,
+		.result_parts = true,
+		.image_url = true,
+		.document_url = true,
+		.images = anthropic_images,
+		.documents = pdf_only,
+		.id_max = 64,
+		.name_max = 64,
+	},
+	{
+		.format = SHEAF_FORMAT_OPENAI_CHAT,
+		.name = "openai-chat",
+		.provider = "openai",
+		.path = "/v1/chat/completions",
+		.write = openai_chat_write,
+		.input_object = true,
+		.has_system = true,
+		.has_developer = true,
+		.blank_text = true,
+		.blank_end = true,
+		.image_url = true,
+		.images = openai_images,
+		.documents = pdf_only,
+		.id_max = 64,
+		.name_max = 64,
+	},
+	{
+		.format = SHEAF_FORMAT_OPENAI_RESPONSES,
+		.name = "openai-responses",
+		.provider = "openai",
+		.path = "/v1/responses",
+		.write = openai_responses_write,
+		.input_object = true,
+		.has_system = true,
+		.has_developer = true,
+		.has_thinking = true,
+		.result_parts = true,
+		.blank_text = true,
+		.blank_end = true,
+		.ext_together = true,
+		.image_url = true,
+		.document_url = true,
+		.images = openai_images,
+		.documents = pdf_only,
+		.id_max = 64,
+		.name_max = 64,
+	},
+	{
+		.format = SHEAF_FORMAT_GEMINI,
+		.name = "gemini",
+		.provider = "google",
+		.path = "/v1beta/models/",
+		.path_end = ":generateContent",
+		.path_stream = ":streamGenerateContent?alt=sse",
+		.write = gemini_write,
+		.input_object = true,
+		.has_thinking = true,
+		.opens_with_user = true,
+		.result_parts = true,
+		.reply_images = true,
+		.blank_text = true,
+		.blank_end = true,
+		.name_letter = true,
+		.image_url = true,
+		.document_url = true,
+		.images = gemini_images,
+		.documents = gemini_documents,
+		.id_max = 64,
+		.name_max = 64,
+	},
+};
+
+const format_rules *rules_of(int32_t format)
+{
+	for (size_t i = 0; i < COUNT_OF(formats); i++) {
+		if (formats[i].format == format)
+			return &formats[i];
+	}
+	return NULL;
+}
+
+const char *sheaf_format_name(int32_t format)
+{
+	const format_rules *rules = rules_of(format);
+	return rules != NULL ? rules->name : NULL;
+}
+
+int32_t sheaf_format_named(sheaf_str name)
+{
+	for (size_t i = 0; i < COUNT_OF(formats); i++) {
+		if (str_is(name, formats[i].name))
+			return formats[i].format;
+	}
+	return 0;
+}
+
+const char *sheaf_format_provider(int32_t format)
+{
+	const format_rules *rules = rules_of(format);
+	return rules != NULL ? rules->provider : NULL;
+}
+
+/* ---- Options ------------------------------------------------------------- */
+
+static bool name_is_good(const format_rules *rules, sheaf_str name)
+{
+	if (name.len == 0 || name.len > rules->name_max)
+		return false;
+	for (size_t i = 0; i < name.len; i++) {
+		if (!id_char(name.ptr[i]))
+			return false;
+	}
+	return !rules->name_letter || name_may_begin(name.ptr[0]);
+}
+
+static int tools_check(const rendering *r, sheaf_error *err)
+{
+	_cleanup_(map_free) map names = MAP_INIT;
+	for (size_t i = 0; i < r->o.tool_count; i++) {
+		const sheaf_tool *tool = &r->o.tools[i];
+		if (!name_is_good(r->rules, tool->name))
+			return err_set(err, SHEAF_INVALID, "tool %zu: %s takes no such name", i + 1,
+			               r->rules->name);
+		if (map_get(&names, tool->name, &(uint64_t){0}))
+			return err_set(err, SHEAF_INVALID, "two tools are called %.*s",
+			               (int)tool->name.len, tool->name.ptr);
+		if (map_set(&names, tool->name, 1) != 0)
+			return err_nomem(err);
+		if (tool->schema.ptr == NULL)
+			continue;
+		int rc = json_check(tool->schema, JSON_OBJECT, err);
+		if (rc == SHEAF_NOMEM)
+			return rc;
+		if (rc != 0)
+			return err_set(err, SHEAF_INVALID,
+			               "the schema of the tool %.*s is no JSON object",
+			               (int)tool->name.len, tool->name.ptr);
+	}
+	return 0;
+}
+
+static bool ttl_is_good(int32_t ttl)
+{
+	return ttl == 300 || ttl == 3600;
+}
+
+static int options_check(const rendering *r, sheaf_error *err)
+{
+	const sheaf_render_options *o = &r->o;
+	if (o->model.len == 0)
+		return err_set(err, SHEAF_INVALID, "no model is given, and the context has none");
+	if (o->cache < SHEAF_CACHE_FULL || o->cache > SHEAF_CACHE_OFF)
+		return err_set(err, SHEAF_INVALID, "no such cache strategy: %d", (int)o->cache);
+	if (!ttl_is_good(o->static_ttl) || !ttl_is_good(o->message_ttl))
+		return err_set(err, SHEAF_INVALID,
+		               "a cache mark lives 300 or 3600 seconds, not %d and %d",
+		               (int)o->static_ttl, (int)o->message_ttl);
+	if (o->message_ttl > o->static_ttl)
+		return err_set(err, SHEAF_INVALID,
+		               "messages may not be cached for longer than what stands before "
+		               "them: %d and %d seconds",
+		               (int)o->message_ttl, (int)o->static_ttl);
+	if (o->extra.ptr != NULL) {
+		int rc = json_check(o->extra, JSON_OBJECT, err);
+		if (rc == SHEAF_NOMEM)
+			return rc;
+		if (rc != 0)
+			return err_set(err, SHEAF_INVALID, "`extra` is no JSON object");
+	}
+	return tools_check(r, err);
+}
+
+/* The caller's options, as much as its version of the header knew, with defaults filled in. */
+static int options_take(rendering *r, const sheaf_render_options *given, sheaf_error *err)
+{
+	sheaf_render_options *o = &r->o;
+	*o = (sheaf_render_options)SHEAF_RENDER_OPTIONS_INIT;
+	if (given == NULL || given->size < offsetof(sheaf_render_options, provider))
+		return err_set(err, SHEAF_INVALID, "no options, or without their size");
+	memcpy(o, given, given->size < sizeof(*o) ? given->size : sizeof(*o));
+	r->rules = rules_of(o->format);
+	if (r->rules == NULL)
+		return err_set(err, SHEAF_INVALID, "no such format: %d", (int)o->format);
+	if (r->rules->write == NULL)
+		return err_set(err, SHEAF_UNSUPPORTED, "%s cannot be rendered", r->rules->name);
+	if (o->provider.len == 0)
+		o->provider = sheaf_str_of(r->rules->provider);
+	if (o->model.len == 0)
+		o->model = r->context->model;
+	if (o->thinking_level.ptr == NULL)
+		o->thinking_level = r->context->thinking_level;
+	if (o->static_ttl == 0)
+		o->static_ttl = 3600;
+	if (o->message_ttl == 0)
+		o->message_ttl = 300;
+	if (o->bytes_max == 0)
+		o->bytes_max = SHEAF_CONTEXT_BYTES_DEFAULT;
+	r->tools = o->tools;
+	r->tool_count = o->tool_count;
+	return options_check(r, err);
+}
+
+void extra_write(const rendering *r, buf *out)
+{
+	sheaf_str inside = members_trim(members_inside(members_trim(r->o.extra)));
+	if (inside.len == 0)
+		return;
+	buf_char(out, ',');
+	buf_str(out, inside);
+}
+
+/* ---- Notes --------------------------------------------------------------- */
+
+int note_add(rendering *r, int32_t what, const sheaf_item *item, sheaf_str detail)
+{
+	int ok = 1;
+	void *notes = r->notes;
+	int rc = mem_grow(&notes, &r->note_room, r->note_count + 1, sizeof(sheaf_note *));
+	if (rc != 0)
+		return rc;
+	r->notes = notes;
+	sheaf_note *note = arena_zalloc(r->arena, sizeof(*note));
+	if (note == NULL)
+		return SHEAF_NOMEM;
+	note->what = what;
+	note->detail = arena_dup(r->arena, detail, &ok);
+	if (item != NULL && item->entry != NULL) {
+		note->seq = item->entry->seq;
+		note->entry_id = arena_dup(r->arena, item->entry->id, &ok);
+	}
+	r->notes[r->note_count++] = note;
+	return ok ? 0 : SHEAF_NOMEM;
+}
+
+/* ---- The whole ----------------------------------------------------------- */
+
+typedef struct result {
+	sheaf_request request;
+	arena *arena;
+	char *body;
+} result;
+
+static void rendering_free(rendering *r)
+{
+	arena_free(r->arena);
+	mem_free(r->notes);
+}
+
+/* Models are named in addresses by some: what is no plain character there is escaped. */
+static int path_make(sheaf_str *out, const rendering *r)
+{
+	static const char hex[] = "0123456789ABCDEF";
+	_cleanup_(buf_free) buf path = BUF_INIT(SIZE_MAX / 2);
+	const format_rules *rules = r->rules;
+	int ok = 1;
+
+	buf_add(&path, rules->path, strlen(rules->path));
+	if (rules->path_end != NULL) {
+		for (size_t i = 0; i < r->o.model.len; i++) {
+			char c = r->o.model.ptr[i];
+			if (id_char(c) || c == '.') {
+				buf_char(&path, c);
+				continue;
+			}
+			buf_char(&path, '%');
+			buf_char(&path, hex[(unsigned char)c >> 4]);
+			buf_char(&path, hex[(unsigned char)c & 15]);
+		}
+		const char *end = r->o.stream ? rules->path_stream : rules->path_end;
+		buf_add(&path, end, strlen(end));
+	}
+	if (path.status == 0)
+		*out = arena_dup(r->arena, buf_view(&path), &ok);
+	return path.status == 0 && ok ? 0 : SHEAF_NOMEM;
+}
+
+static int result_make(sheaf_request **out, rendering *r, buf *body, sheaf_error *err)
+{
+	result *made = arena_zalloc(r->arena, sizeof(*made));
+	const sheaf_note **notes = arena_alloc(r->arena, (r->note_count + 1) * sizeof(*notes));
+	if (made == NULL || notes == NULL)
+		return err_nomem(err);
+	sheaf_request *q = &made->request;
+	int ok = 1;
+	for (size_t i = 0; i < r->note_count; i++)
+		notes[i] = r->notes[i];
+	q->format = r->o.format;
+	q->stream = r->o.stream != 0;
+	q->provider = arena_dup(r->arena, r->o.provider, &ok);
+	q->model = arena_dup(r->arena, r->o.model, &ok);
+	if (!ok || path_make(&q->path, r) != 0)
+		return err_nomem(err);
+	q->note_count = r->note_count;
+	q->notes = notes;
+	q->mark_count = r->mark_count;
+	memcpy(q->marks, r->marks, sizeof(q->marks));
+	q->body = buf_view(body);
+	q->tokens = q->body.len / 4;
+	made->body = body->ptr;
+	made->arena = r->arena;
+	body->ptr = NULL;
+	r->arena = NULL;
+	*out = q;
+	return 0;
+}
+
+int sheaf_render(sheaf_request **out, const sheaf_context *context,
+                 const sheaf_render_options *options, sheaf_error *err)
+{
+	_cleanup_(rendering_free) rendering r = {.context = context};
+	*out = NULL;
+	int rc = options_take(&r, options, err);
+	if (rc != 0)
+		return rc;
+	r.arena = arena_new();
+	if (r.arena == NULL)
+		return err_nomem(err);
+	rc = blocks_make(&r, err);
+	if (rc != 0)
+		return rc;
+	_cleanup_(buf_free) buf body = BUF_INIT(r.o.bytes_max);
+	(void)buf_reserve(&body, context->bytes < r.o.bytes_max ? context->bytes : r.o.bytes_max);
+	rc = r.rules->write(&r, &body, err);
+	if (rc != 0)
+		return rc;
+	buf_nul(&body);
+	rc = buf_status(&body, err);
+	return rc != 0 ? rc : result_make(out, &r, &body, err);
+}
+
+void sheaf_request_free(const sheaf_request *request)
+{
+	if (request == NULL)
+		return;
+	const result *made = (const result *)(const void *)request;
+	mem_free(made->body);
+	arena_free(made->arena);
+}
