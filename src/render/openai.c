@@ -172,44 +172,6 @@ sheaf_str openai_join(openai_writer *w, const block *blocks, size_t count, sheaf
 	return str_make(text.ptr, text.len);
 }
 
-static bool is_base64(sheaf_str data)
-{
-	size_t len = data.len;
-	for (size_t pad = 0; pad < 2 && len != 0 && data.ptr[len - 1] == '='; pad++)
-		len--;
-	if (len == 0 || data.len % 4 != 0)
-		return false;
-	for (size_t i = 0; i < len; i++) {
-		char c = data.ptr[i];
-		if (!((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
-		      c == '+' || c == '/'))
-			return false;
-	}
-	return true;
-}
-
-static bool is_media_type(sheaf_str type)
-{
-	for (size_t i = 0; i < type.len; i++) {
-		char c = type.ptr[i];
-		if (c <= ' ' || c > '~' || c == ',' || c == ';' || c == '"')
-			return false;
-	}
-	return type.len != 0 && memchr(type.ptr, '/', type.len) != NULL;
-}
-
-bool openai_source(const block *b)
-{
-	const sheaf_part *p = b->part;
-	if (p == NULL)
-		return false;
-	if (str_is(p->source_type, "url"))
-		return (str_starts(p->data, "https://") && p->data.len > 8) ||
-		       (str_starts(p->data, "http://") && p->data.len > 7);
-	return str_is(p->source_type, "base64") && is_media_type(p->media_type) &&
-	       is_base64(p->data);
-}
-
 void openai_source_write(buf *out, const block *b)
 {
 	if (str_is(b->part->source_type, "url")) {
@@ -221,30 +183,6 @@ void openai_source_write(buf *out, const block *b)
 	buf_lit(out, ";base64,");
 	buf_str(out, b->part->data);
 	buf_char(out, '"');
-}
-
-const char *openai_filename(const block *b)
-{
-	static const struct {
-		const char *media_type, *name;
-	} names[] = {
-		{"application/pdf", "document.pdf"}, {"application/json", "document.json"},
-		{"text/plain", "document.txt"},      {"text/markdown", "document.md"},
-		{"text/html", "document.html"},      {"text/csv", "document.csv"},
-	};
-	for (size_t i = 0; i < COUNT_OF(names); i++) {
-		if (str_is(b->part->media_type, names[i].media_type))
-			return names[i].name;
-	}
-	return "document";
-}
-
-sheaf_str openai_stand_in(openai_writer *w, const block *b)
-{
-	bool image = b->kind == SHEAF_PART_IMAGE;
-	openai_note(w, SHEAF_NOTE_STAND_IN, image ? SHEAF_STR("image") : SHEAF_STR("document"));
-	return image ? SHEAF_STR("(an image that cannot be shown here)")
-	             : SHEAF_STR("(a document that cannot be shown here)");
 }
 
 sheaf_str openai_opaque_type(const block *b)

@@ -40,14 +40,8 @@ sheaf_str openai_system(openai_writer *w);
 /* The texts among blocks as one text, one after the other with `between` in between. */
 sheaf_str openai_join(openai_writer *w, const block *blocks, size_t count, sheaf_str between);
 
-/* Whether a source can be sent: base64 data, or an address on the web. */
-bool openai_source(const block *b);
-/* That source as a JSON string: the address, or a data: URL. */
+/* Where an image or a document lies, as a JSON string: its address, or a data: URL. */
 void openai_source_write(buf *out, const block *b);
-/* What to call a document that came without a name. */
-const char *openai_filename(const block *b);
-/* The line that stands for an image or document that cannot be sent. */
-sheaf_str openai_stand_in(openai_writer *w, const block *b);
 
 /* The `type` of an opaque block, without quotes and still escaped; {NULL,0} if it has none. */
 sheaf_str openai_opaque_type(const block *b);

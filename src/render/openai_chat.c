@@ -44,20 +44,9 @@ static void text_write(buf *out, sheaf_str text)
 	buf_char(out, '}');
 }
 
-/* Documents have no address in this format. */
-static bool attachable(const block *b)
+/* An image, or a document: those come as base64 only. */
+static void attachment_write(buf *out, const block *b)
 {
-	return openai_source(b) &&
-	       (b->kind == SHEAF_PART_IMAGE || !str_is(b->part->source_type, "url"));
-}
-
-static void attachment_write(openai_writer *w, const block *b)
-{
-	buf *out = w->out;
-	if (!attachable(b)) {
-		text_write(out, openai_stand_in(w, b));
-		return;
-	}
 	if (b->kind == SHEAF_PART_IMAGE) {
 		buf_lit(out, "{\"type\":\"image_url\",\"image_url\":{\"url\":");
 		openai_source_write(out, b);
@@ -65,41 +54,29 @@ static void attachment_write(openai_writer *w, const block *b)
 	} else {
 		buf_lit(out, "{\"type\":\"file\",\"file\":{\"file_data\":");
 		openai_source_write(out, b);
-		if (!openai_ext_has(b->ext, "filename")) {
-			buf_lit(out, ",\"filename\":");
-			buf_json(out, sheaf_str_of(openai_filename(b)));
-		}
+		if (!openai_ext_has(b->ext, "filename"))
+			buf_lit(out, ",\"filename\":\"document.pdf\"");
 		openai_ext_write(out, b->ext, file_names);
 	}
 	buf_lit(out, "}}");
 }
 
-/* One part of a list; false if it has no place in a message of that role. */
+/* Whether a block is part of the content; of opaque ones a reply has refusals only. */
 static bool part_fits(const message *m, const block *b)
 {
-	switch (b->kind) {
-	case SHEAF_PART_TEXT:
-	case SHEAF_PART_IMAGE:
-	case SHEAF_PART_DOCUMENT:
-		return true;
-	case SHEAF_PART_OPAQUE:
-		return m->role == ROLE_USER ||
-		       (m->role == ROLE_ASSISTANT && str_is(openai_opaque_type(b), "refusal"));
-	default:
-		return false;
-	}
+	if (b->kind == SHEAF_PART_OPAQUE)
+		return m->role == ROLE_USER || str_is(openai_opaque_type(b), "refusal");
+	return b->kind != SHEAF_PART_TOOL_USE;
 }
 
-static void part_write(openai_writer *w, const message *m, const block *b)
+static void part_write(buf *out, const block *b)
 {
 	if (b->kind == SHEAF_PART_TEXT)
-		text_write(w->out, b->text);
+		text_write(out, b->text);
 	else if (b->kind == SHEAF_PART_OPAQUE)
-		buf_str(w->out, b->part->raw);
-	else if (m->role == ROLE_USER)
-		attachment_write(w, b);
-	else /* only users show images */
-		text_write(w->out, openai_stand_in(w, b));
+		buf_str(out, b->part->raw);
+	else
+		attachment_write(out, b);
 }
 
 /* The parts that fit, as a string if that is all there is to say; false if there are none. */
@@ -127,7 +104,7 @@ static bool content_write(openai_writer *w, const message *m)
 		if (!part_fits(m, &m->blocks[i]))
 			continue;
 		buf_char(w->out, n++ == 0 ? '[' : ',');
-		part_write(w, m, &m->blocks[i]);
+		part_write(w->out, &m->blocks[i]);
 	}
 	buf_char(w->out, ']');
 	return true;
@@ -192,81 +169,18 @@ static void message_write(openai_writer *w, const message *m)
 	}
 }
 
-/* ---- Answers of tools -------------------------------------------------------- */
-
-static bool has_attachments(const block *b)
-{
-	for (size_t i = 0; i < b->part_count; i++) {
-		if (b->parts[i].kind != SHEAF_PART_TEXT)
-			return true;
-	}
-	return false;
-}
-
-static sheaf_str answer_text(openai_writer *w, const block *b)
-{
-	sheaf_str text = b->text;
-	if (b->part_count != 0)
-		text = openai_join(w, b->parts, b->part_count, SHEAF_STR("\n"));
-	return text.len == 0 && has_attachments(b) ? SHEAF_STR("(attached to the next message)")
-	                                           : text;
-}
-
+/* Answers hold text only; what else they had follows as a message of the user's. */
 static void answer_write(openai_writer *w, const block *b)
 {
 	message_open(w, "tool");
 	buf_lit(w->out, ",\"tool_call_id\":");
 	buf_json(w->out, b->id);
 	buf_lit(w->out, ",\"content\":");
-	buf_json(w->out, answer_text(w, b));
+	buf_json(w->out, b->part_count == 0
+	                         ? b->text
+	                         : openai_join(w, b->parts, b->part_count, SHEAF_STR("\n")));
 	openai_ext_write(w->out, b->ext, message_names);
 	buf_char(w->out, '}');
-}
-
-/* What an answer shows, for a user's message: the call it belongs to, and the parts. */
-static void attachments_write(openai_writer *w, const block *b, bool first)
-{
-	buf_char(w->out, first ? '[' : ',');
-	buf_lit(w->out, "{\"type\":\"text\",\"text\":\"Attached to the answer to ");
-	buf_str(w->out, b->id); /* of letters and digits */
-	buf_lit(w->out, ":\"}");
-	for (size_t i = 0; i < b->part_count; i++) {
-		if (b->parts[i].kind == SHEAF_PART_TEXT)
-			continue;
-		buf_char(w->out, ',');
-		attachment_write(w, &b->parts[i]);
-	}
-	openai_note(w, SHEAF_NOTE_MOVED, b->id);
-}
-
-/*
- * Messages of answers that follow each other, and then what they show: it
- * cannot stand between the answers, for they must follow their calls. Returns
- * how many messages that were.
- */
-static size_t answers_write(openai_writer *w, const message *m, size_t count)
-{
-	size_t run = 0, shown = 0;
-	for (; run < count && m[run].role == ROLE_TOOL; run++) {
-		w->at = &m[run];
-		for (size_t i = 0; i < m[run].count; i++)
-			answer_write(w, &m[run].blocks[i]);
-	}
-	for (size_t k = 0; k < run; k++) {
-		w->at = &m[k];
-		for (size_t i = 0; i < m[k].count; i++) {
-			if (!has_attachments(&m[k].blocks[i]))
-				continue;
-			if (shown == 0) {
-				message_open(w, "user");
-				buf_lit(w->out, ",\"content\":");
-			}
-			attachments_write(w, &m[k].blocks[i], shown++ == 0);
-		}
-	}
-	if (shown != 0)
-		buf_lit(w->out, "]}");
-	return run;
 }
 
 /* ---- The body ---------------------------------------------------------------- */
@@ -300,14 +214,12 @@ int openai_chat_write(rendering *r, buf *out, sheaf_error *err)
 		buf_char(out, '}');
 	}
 	size_t opening = w.count;
-	for (size_t i = 0; i < r->message_count;) {
-		w.at = &r->messages[i];
-		if (r->messages[i].role == ROLE_TOOL) {
-			i += answers_write(&w, &r->messages[i], r->message_count - i);
-		} else {
-			message_write(&w, &r->messages[i]);
-			i++;
-		}
+	for (size_t i = 0; i < r->message_count; i++) {
+		const message *m = w.at = &r->messages[i];
+		if (m->role != ROLE_TOOL)
+			message_write(&w, m);
+		for (size_t k = 0; m->role == ROLE_TOOL && k < m->count; k++)
+			answer_write(&w, &m->blocks[k]);
 	}
 	buf_lit(out, "]}");
 	if (w.rc != 0)

@@ -128,13 +128,8 @@ static void text_write(buf *out, const char *type, sheaf_str text, sheaf_str ext
 	buf_char(out, '}');
 }
 
-static void attachment_write(openai_writer *w, const block *b)
+static void attachment_write(buf *out, const block *b)
 {
-	buf *out = w->out;
-	if (!openai_source(b)) {
-		text_write(out, "input_text", openai_stand_in(w, b), (sheaf_str){NULL, 0});
-		return;
-	}
 	if (b->kind == SHEAF_PART_IMAGE) {
 		buf_lit(out, "{\"type\":\"input_image\",\"image_url\":");
 		openai_source_write(out, b);
@@ -142,32 +137,28 @@ static void attachment_write(openai_writer *w, const block *b)
 		buf_char(out, '}');
 		return;
 	}
-	buf_lit(out, "{\"type\":\"input_file\",");
-	if (str_is(b->part->source_type, "url")) {
-		buf_lit(out, "\"file_url\":");
-		openai_source_write(out, b);
-	} else {
-		buf_lit(out, "\"file_data\":");
-		openai_source_write(out, b);
-		if (!openai_ext_has(b->ext, "filename")) {
-			buf_lit(out, ",\"filename\":");
-			buf_json(out, sheaf_str_of(openai_filename(b)));
-		}
-	}
+	bool url = str_is(b->part->source_type, "url");
+	buf_lit(out, "{\"type\":\"input_file\"");
+	if (url)
+		buf_lit(out, ",\"file_url\":");
+	else
+		buf_lit(out, ",\"file_data\":");
+	openai_source_write(out, b);
+	if (!url && !openai_ext_has(b->ext, "filename"))
+		buf_lit(out, ",\"filename\":\"document.pdf\"");
 	openai_ext_write(out, b->ext, file_names);
 	buf_char(out, '}');
 }
 
 static void content_write(responses *s, const message *m, const block *b)
 {
-	const char *type = m->role == ROLE_ASSISTANT ? "output_text" : "input_text";
-	content_next(s, m, b->kind == SHEAF_PART_TEXT ? b->ext : (sheaf_str){NULL, 0});
-	if (b->kind == SHEAF_PART_TEXT)
-		text_write(s->w.out, type, b->text, b->ext);
-	else if (m->role == ROLE_USER)
-		attachment_write(&s->w, b);
-	else /* only users show images */
-		text_write(s->w.out, type, openai_stand_in(&s->w, b), (sheaf_str){NULL, 0});
+	bool text = b->kind == SHEAF_PART_TEXT;
+	content_next(s, m, text ? b->ext : (sheaf_str){NULL, 0});
+	if (text)
+		text_write(s->w.out, m->role == ROLE_ASSISTANT ? "output_text" : "input_text",
+		           b->text, b->ext);
+	else
+		attachment_write(s->w.out, b);
 }
 
 /* ---- Opaque items ------------------------------------------------------------ */
@@ -423,7 +414,7 @@ static void answer_write(responses *s, const block *b)
 			if (part->kind == SHEAF_PART_TEXT)
 				text_write(out, "input_text", part->text, part->ext);
 			else
-				attachment_write(&s->w, part);
+				attachment_write(out, part);
 		}
 		buf_char(out, ']');
 	}
