@@ -16,6 +16,7 @@
 #include "entry/check.h"
 #include "entry/members.h"
 #include "entry/retention.h"
+#include "entry/usage.h"
 
 #define PREVIEW_BYTES 120u
 
@@ -73,101 +74,8 @@ static int turn_hash(uint64_t *out, sheaf_str value, json_doc **doc, sheaf_error
 			return rc;
 		turn = json_string(parsed);
 	}
-	uint64_t hash = str_hash(turn);
-	*out = hash != 0 ? hash : 1;
+	*out = turns_hash(turn);
 	return 0;
-}
-
-/* Where a turn stands among those known; HEAD_TURNS if it does not. */
-static size_t turn_find(const counts *n, uint64_t hash)
-{
-	for (size_t i = 0; i < n->usage_turn_count; i++) {
-		if (n->usage_turns[i] == hash)
-			return i;
-	}
-	return HEAD_TURNS;
-}
-
-/* Two bits of `lost_turns`. */
-static bool turn_lost(const counts *n, uint64_t hash)
-{
-	const uint64_t bits = HEAD_LOST_TURNS * 64;
-	uint64_t a = hash % bits, b = (hash >> 32) % bits;
-	return (n->lost_turns[a / 64] >> (a % 64) & 1) != 0 &&
-	       (n->lost_turns[b / 64] >> (b % 64) & 1) != 0;
-}
-
-static bool turn_had_usage(const counts *n, uint64_t hash)
-{
-	return turn_find(n, hash) != HEAD_TURNS || turn_lost(n, hash);
-}
-
-/* Makes room for one more turn: the oldest that has ended goes, else the oldest. */
-static void turn_forget(counts *n)
-{
-	const uint64_t bits = HEAD_LOST_TURNS * 64;
-	size_t at = 0;
-	while (at < HEAD_TURNS && (n->ended_turns >> at & 1) == 0)
-		at++;
-	if (at == HEAD_TURNS) {
-		uint64_t hash = n->usage_turns[0], a = hash % bits, b = (hash >> 32) % bits;
-		n->lost_turns[a / 64] |= UINT64_C(1) << (a % 64);
-		n->lost_turns[b / 64] |= UINT64_C(1) << (b % 64);
-		at = 0;
-	}
-	uint64_t below = (UINT64_C(1) << at) - 1;
-	n->ended_turns = (n->ended_turns & below) | (n->ended_turns >> 1 & ~below);
-	n->usage_turn_count--;
-	memmove(&n->usage_turns[at], &n->usage_turns[at + 1],
-	        (size_t)(n->usage_turn_count - at) * sizeof(n->usage_turns[0]));
-}
-
-static void turn_note(counts *n, uint64_t hash)
-{
-	if (turn_find(n, hash) != HEAD_TURNS)
-		return;
-	if (n->usage_turn_count == HEAD_TURNS)
-		turn_forget(n);
-	n->usage_turns[n->usage_turn_count++] = hash;
-}
-
-/* A whole number's value, as message_usage() has it: 0 for anything else. */
-static uint64_t whole(sheaf_str digits)
-{
-	uint64_t value = 0;
-	for (size_t i = 0; i < digits.len; i++) {
-		uint64_t digit = (uint64_t)(unsigned char)digits.ptr[i] - '0';
-		if (digit > 9 || value > (UINT64_MAX - digit) / 10)
-			return 0;
-		value = value * 10 + digit;
-	}
-	return value;
-}
-
-/* Nearly every reply has usage, so it is read where it stands. */
-static void read_usage(change *c, sheaf_str value)
-{
-	if (value.len == 0 || value.ptr[0] != '{')
-		return;
-	const struct {
-		const char *name;
-		uint64_t *count;
-	} places[] = {
-		{"input", &c->usage.input},
-		{"output", &c->usage.output},
-		{"cache_read", &c->usage.cache_read},
-		{"cache_write_5m", &c->usage.cache_write_5m},
-		{"cache_write_1h", &c->usage.cache_write_1h},
-		{"reasoning", &c->usage.reasoning},
-	};
-	sheaf_str inside = members_inside(value), key, number;
-	c->has_usage = true;
-	for (size_t at = 0; members_next(inside, &at, &key, &number);) {
-		for (size_t i = 0; i < COUNT_OF(places); i++) {
-			if (members_key_is(key, places[i].name))
-				*places[i].count = whole(number);
-		}
-	}
 }
 
 static bool is_space(char c)
@@ -231,19 +139,6 @@ static int read_preview(change *c, sheaf_str content, sheaf_error *err)
 	return c->preview != NULL ? 0 : err_nomem(err);
 }
 
-/*
- * The inside of a payload. Ours is the first member, and its own members can be
- * walked without looking for its end.
- */
-static sheaf_str payload_inside(sheaf_str body, const char *type)
-{
-	size_t len = strlen(type);
-	if (body.len > len + 4 && body.ptr[0] == '"' && memcmp(body.ptr + 1, type, len) == 0 &&
-	    memcmp(body.ptr + 1 + len, "\":{", 3) == 0)
-		return str_make(body.ptr + len + 4, body.len - len - 4);
-	return members_inside(members_find(body, type));
-}
-
 /* What follows a payload walked up to `at`; the whole body if something precedes it. */
 static sheaf_str after(sheaf_str body, sheaf_str inside, size_t at)
 {
@@ -280,7 +175,7 @@ static int read_message(change *c, const sheaf_head *h, sheaf_str body, sheaf_er
 	sheaf_str key, value, role = {NULL, 0}, content = {NULL, 0}, usage = {NULL, 0};
 	if (h->preview != NULL && !may_have_usage(body))
 		return 0;
-	sheaf_str inside = payload_inside(body, "message");
+	sheaf_str inside = usage_payload(body, "message");
 	size_t at = 0;
 	while (members_next(inside, &at, &key, &value)) {
 		if (role.ptr == NULL && members_key_is(key, "role"))
@@ -291,7 +186,7 @@ static int read_message(change *c, const sheaf_head *h, sheaf_str body, sheaf_er
 			usage = value;
 	}
 	int rc = 0;
-	read_usage(c, usage);
+	c->has_usage = usage_read(&c->usage, usage);
 	if (c->has_usage)
 		rc = turn_hash(&c->usage_turn, members_find(after(body, inside, at), "turn"),
 		               c->doc, err);
@@ -304,11 +199,11 @@ static int read_message(change *c, const sheaf_head *h, sheaf_str body, sheaf_er
 static int read_turn_end(change *c, const sheaf_head *h, sheaf_str body, sheaf_error *err)
 {
 	uint64_t turn;
-	sheaf_str inside = payload_inside(body, "turn_end");
+	sheaf_str inside = usage_payload(body, "turn_end");
 	int rc = turn_hash(&turn, members_find(inside, "turn"), c->doc, err);
 	/* A turn's usage repeats that of its messages where they have any. */
-	if (rc == 0 && (turn == 0 || !turn_had_usage(&h->n, turn)))
-		read_usage(c, members_find(inside, "usage"));
+	if (rc == 0 && (turn == 0 || !turns_had_usage(&h->n.usage_turns, turn)))
+		c->has_usage = usage_read(&c->usage, members_find(inside, "usage"));
 	c->ended_turn = turn;
 	return rc;
 }
@@ -396,23 +291,13 @@ static int read_change(change *c, const sheaf_head *h, int32_t kind, sheaf_str b
 	}
 }
 
-static void add(uint64_t *to, uint64_t value)
-{
-	*to = value > UINT64_MAX - *to ? UINT64_MAX : *to + value;
-}
-
 static void take_usage(counts *n, const change *c)
 {
 	if (!c->has_usage)
 		return;
-	add(&n->usage.input, c->usage.input);
-	add(&n->usage.cache_read, c->usage.cache_read);
-	add(&n->usage.cache_write_5m, c->usage.cache_write_5m);
-	add(&n->usage.cache_write_1h, c->usage.cache_write_1h);
-	add(&n->usage.output, c->usage.output);
-	add(&n->usage.reasoning, c->usage.reasoning);
+	usage_add(&n->usage, &c->usage);
 	if (c->usage_turn != 0)
-		turn_note(n, c->usage_turn);
+		turns_note_usage(&n->usage_turns, c->usage_turn);
 }
 
 /* Moves a text from the change to the head. */
@@ -450,9 +335,8 @@ static void take_state(sheaf_head *h, change *c, uint64_t seq)
 static void take_change(sheaf_head *h, change *c, uint64_t seq)
 {
 	take_usage(&h->n, c);
-	size_t turn = c->ended_turn != 0 ? turn_find(&h->n, c->ended_turn) : HEAD_TURNS;
-	if (turn != HEAD_TURNS)
-		h->n.ended_turns |= UINT64_C(1) << turn;
+	if (c->ended_turn != 0)
+		turns_note_end(&h->n.usage_turns, c->ended_turn);
 	take_retention(&h->n, &c->retention);
 	take_state(h, c, seq);
 	if (c->preview != NULL)

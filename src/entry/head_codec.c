@@ -74,12 +74,12 @@ static void put_counts(writer *w, const counts *n)
 	put_u64(w, n->usage.cache_write_1h);
 	put_u64(w, n->usage.output);
 	put_u64(w, n->usage.reasoning);
-	put_u64(w, n->usage_turn_count);
-	for (size_t i = 0; i < HEAD_TURNS; i++)
-		put_u64(w, n->usage_turns[i]);
-	put_u64(w, n->ended_turns);
-	for (size_t i = 0; i < HEAD_LOST_TURNS; i++)
-		put_u64(w, n->lost_turns[i]);
+	put_u64(w, n->usage_turns.count);
+	for (size_t i = 0; i < TURNS_KNOWN; i++)
+		put_u64(w, n->usage_turns.known[i]);
+	put_u64(w, n->usage_turns.ended);
+	for (size_t i = 0; i < TURNS_LOST; i++)
+		put_u64(w, n->usage_turns.lost[i]);
 	put_u64(w, (uint64_t)n->ttl_us);
 	put_u64(w, (uint64_t)n->grace_us);
 	put_u32(w, n->pinned);
@@ -218,14 +218,14 @@ static void get_counts(reader *r, counts *n)
 	n->usage.cache_write_1h = get_u64(r);
 	n->usage.output = get_u64(r);
 	n->usage.reasoning = get_u64(r);
-	n->usage_turn_count = get_u64(r);
-	if (n->usage_turn_count > HEAD_TURNS)
+	n->usage_turns.count = get_u64(r);
+	if (n->usage_turns.count > TURNS_KNOWN)
 		r->ok = false;
-	for (size_t i = 0; i < HEAD_TURNS; i++)
-		n->usage_turns[i] = get_u64(r);
-	n->ended_turns = get_u64(r);
-	for (size_t i = 0; i < HEAD_LOST_TURNS; i++)
-		n->lost_turns[i] = get_u64(r);
+	for (size_t i = 0; i < TURNS_KNOWN; i++)
+		n->usage_turns.known[i] = get_u64(r);
+	n->usage_turns.ended = get_u64(r);
+	for (size_t i = 0; i < TURNS_LOST; i++)
+		n->usage_turns.lost[i] = get_u64(r);
 	n->ttl_us = (int64_t)get_u64(r);
 	n->grace_us = (int64_t)get_u64(r);
 	n->pinned = get_u32(r) != 0;

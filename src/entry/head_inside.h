@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "entry/head.h"
+#include "entry/usage.h"
 
 /* A text that heads share. It never changes; the last to let go frees it. */
 typedef struct shared {
@@ -49,9 +50,6 @@ typedef struct slot {
 	char leaf[SHEAF_ID_ROOM]; /* in place: it changes with every append */
 } slot;
 
-#define HEAD_TURNS 16u
-#define HEAD_LOST_TURNS 16u /* words */
-
 /* Numbers only: copied as they are. */
 typedef struct counts {
 	int64_t modified_us;
@@ -62,16 +60,7 @@ typedef struct counts {
 	uint64_t last_label;
 	uint64_t last_lost; /* the newest `lost` record, where an entry's parent may have been */
 	sheaf_usage usage;
-	/*
-	 * Hashes of turns whose messages had usage, oldest first: their turn_end repeats it. When
-	 * they are too many, one that has ended goes; one that is still open leaves its mark in
-	 * `lost_turns`, bits that may be another's too. So a turn is never counted twice; of those
-	 * whose end alone knows their usage, a few may be missed where dozens were left open.
-	 */
-	uint64_t usage_turns[HEAD_TURNS];
-	uint64_t usage_turn_count;
-	uint64_t ended_turns; /* bit i: usage_turns[i] has had its end */
-	uint64_t lost_turns[HEAD_LOST_TURNS];
+	turns usage_turns;
 	int64_t ttl_us; /* 0: does not expire */
 	int64_t grace_us;
 	bool pinned;
