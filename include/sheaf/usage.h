@@ -5,7 +5,7 @@
  * million tokens cost, by date. A dated one is built in
  * (data/models-2026-11-15.json); a file of the same form can be laid over it.
  *
- *     const sheaf_model *m = sheaf_models_find(NULL, sheaf_str_of("anthropic"),
+ *     const sheaf_model_row *m = sheaf_models_find(NULL, sheaf_str_of("anthropic"),
  *                                              sheaf_str_of("claude-sonnet-4-5"), 0);
  *     uint64_t window = m != NULL && m->window != 0 ? m->window : 200000;
  *
@@ -56,7 +56,7 @@ typedef struct sheaf_prices {
 } sheaf_prices;
 
 /** A row of the table: what holds for a model from a day on. Owned by the table. */
-typedef struct sheaf_model {
+typedef struct sheaf_model_row {
 	sheaf_str provider;
 	sheaf_str model;        /* a name; with "*" at its end, the beginning of one */
 	int64_t from_us;        /* the beginning of that day, UTC */
@@ -66,7 +66,7 @@ typedef struct sheaf_model {
 	sheaf_prices prices;
 	uint64_t tier_over; /* a request with more input than this costs `tier`; 0 = no tier */
 	sheaf_prices tier;
-} sheaf_model;
+} sheaf_model_row;
 
 /** A table of models. Immutable, so threads may share it. */
 typedef struct sheaf_models sheaf_models;
@@ -90,8 +90,8 @@ SHEAF_API void sheaf_models_free(sheaf_models *models);
  * @param provider  empty = any
  * @param time_us   0 = the newest row
  */
-SHEAF_API const sheaf_model *sheaf_models_find(const sheaf_models *models, sheaf_str provider,
-                                               sheaf_str model, int64_t time_us);
+SHEAF_API const sheaf_model_row *sheaf_models_find(const sheaf_models *models, sheaf_str provider,
+                                                   sheaf_str model, int64_t time_us);
 
 SHEAF_END
 #endif

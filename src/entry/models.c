@@ -18,7 +18,7 @@
 
 /* Rows and the text their strings point into. */
 struct sheaf_models {
-	sheaf_model *rows;
+	sheaf_model_row *rows;
 	size_t count;
 	size_t room;
 	bool fixed; /* `rows` cannot grow */
@@ -87,7 +87,7 @@ static bool take_price(sheaf_prices *p, sheaf_str key, sheaf_str value, bool *ok
 	return false;
 }
 
-static bool take_tier(sheaf_model *m, sheaf_str value)
+static bool take_tier(sheaf_model_row *m, sheaf_str value)
 {
 	sheaf_str key, inside = members_inside(value);
 	bool ok = value.len != 0 && value.ptr[0] == '{';
@@ -100,7 +100,7 @@ static bool take_tier(sheaf_model *m, sheaf_str value)
 	return ok && m->tier_over != 0;
 }
 
-static bool take_member(sheaf_model *m, sheaf_str key, sheaf_str value)
+static bool take_member(sheaf_model_row *m, sheaf_str key, sheaf_str value)
 {
 	bool ok = false;
 	if (str_is(key, "model"))
@@ -119,12 +119,12 @@ static bool take_member(sheaf_model *m, sheaf_str key, sheaf_str value)
 }
 
 /* A member that is not known is a mistake: a price nobody reads would be missed by nobody. */
-static int read_row(sheaf_model *m, sheaf_str provider, sheaf_str row, sheaf_error *err)
+static int read_row(sheaf_model_row *m, sheaf_str provider, sheaf_str row, sheaf_error *err)
 {
 	const sheaf_money no = SHEAF_MONEY_UNKNOWN;
 	const sheaf_prices none = {no, no, no, no, no};
 	sheaf_str inside = members_inside(row), key, value;
-	*m = (sheaf_model){.provider = provider, .prices = none, .tier = none};
+	*m = (sheaf_model_row){.provider = provider, .prices = none, .tier = none};
 	for (size_t at = 0; members_next(inside, &at, &key, &value);) {
 		if (!take_member(m, key, value))
 			return err_set(err, SHEAF_FORMAT, "models: \"%.*s\" of %.*s cannot be read",
@@ -273,13 +273,13 @@ static bool holds_rather(int64_t from, int64_t than, int64_t time_us)
 	return from <= time_us ? from > than : from < than;
 }
 
-static const sheaf_model *find(const sheaf_models *t, sheaf_str provider, sheaf_str model,
-                               int64_t time_us)
+static const sheaf_model_row *find(const sheaf_models *t, sheaf_str provider, sheaf_str model,
+                                   int64_t time_us)
 {
-	const sheaf_model *best = NULL;
+	const sheaf_model_row *best = NULL;
 	size_t best_fit = 0;
 	for (size_t i = 0; i < t->count; i++) {
-		const sheaf_model *row = &t->rows[i];
+		const sheaf_model_row *row = &t->rows[i];
 		if (provider.len != 0 && !str_eq(provider, row->provider))
 			continue;
 		size_t fit = fits(row->model, model);
@@ -295,7 +295,7 @@ static const sheaf_model *find(const sheaf_models *t, sheaf_str provider, sheaf_
 }
 
 static pthread_once_t built_in_once = PTHREAD_ONCE_INIT;
-static sheaf_model built_in_rows[BUILT_IN_MAX];
+static sheaf_model_row built_in_rows[BUILT_IN_MAX];
 static sheaf_models built_in = {.rows = built_in_rows, .room = BUILT_IN_MAX, .fixed = true};
 
 /* A test sees to it that this cannot fail. */
@@ -304,10 +304,10 @@ static void built_in_make(void)
 	(void)read_text(&built_in, str_make(models_text, models_text_len), NULL);
 }
 
-const sheaf_model *sheaf_models_find(const sheaf_models *models, sheaf_str provider,
-                                     sheaf_str model, int64_t time_us)
+const sheaf_model_row *sheaf_models_find(const sheaf_models *models, sheaf_str provider,
+                                         sheaf_str model, int64_t time_us)
 {
-	const sheaf_model *row = NULL;
+	const sheaf_model_row *row = NULL;
 	if (time_us == 0)
 		time_us = INT64_MAX;
 	if (model.len == 0)

@@ -5,13 +5,13 @@
 
 #define DAY_US INT64_C(86400000000)
 
-static const sheaf_model *at(const sheaf_models *t, const char *provider, const char *model,
-                             int64_t time_us)
+static const sheaf_model_row *at(const sheaf_models *t, const char *provider, const char *model,
+                                 int64_t time_us)
 {
 	return sheaf_models_find(t, sheaf_str_of(provider), sheaf_str_of(model), time_us);
 }
 
-static void is_row(const sheaf_model *row, const char *model, const char *input)
+static void is_row(const sheaf_model_row *row, const char *model, const char *input)
 {
 	sheaf_money want;
 	assert_non_null(row);
@@ -32,7 +32,7 @@ static void built_in_is_sound(void **state)
 	sheaf_models_free(t);
 	/* All of it fits: the last row is there too. */
 	is_row(at(NULL, "google", "gemini-2.5-flash", 0), "gemini-2.5-flash", "0.30");
-	const sheaf_model *m = at(NULL, "anthropic", "claude-sonnet-4-5", 0);
+	const sheaf_model_row *m = at(NULL, "anthropic", "claude-sonnet-4-5", 0);
 	is_row(m, "claude-sonnet-4-5", "3");
 	assert_int_equal(m->window, 200000);
 	assert_int_equal(m->max_output, 64000);
