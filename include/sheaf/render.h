@@ -91,12 +91,14 @@ typedef struct sheaf_render_options {
 	int32_t thinking_as_text; /* thinking that cannot be sent as such goes before the answer as
 	                             text instead of being left out */
 	int32_t no_images;        /* the model sees none: a line stands in for each */
+	const struct sheaf_models
+		*models; /* laid over the built-in table (sheaf/usage.h), or NULL */
 } sheaf_render_options;
 
 /* clang-format off */
 #define SHEAF_RENDER_OPTIONS_INIT                                                                  \
 	{sizeof(sheaf_render_options), 0, 0, {0, 0}, {0, 0}, 0, 0, 0, 0, 0, {0, 0}, {0, 0},        \
-	 {0, 0}, 0, 0, 0, 0, 0, 0, 0}
+	 {0, 0}, 0, 0, 0, 0, 0, 0, 0, 0}
 /* clang-format on */
 
 /** A place marked for the cache. */

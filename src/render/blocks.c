@@ -96,7 +96,7 @@ static int message_begin(maker *k, block_role role)
 
 /* ---- Parts --------------------------------------------------------------- */
 
-static bool is_blank(sheaf_str text)
+bool text_is_blank(sheaf_str text)
 {
 	for (size_t i = 0; i < text.len; i++) {
 		char c = text.ptr[i];
@@ -120,7 +120,7 @@ static int ext_members(maker *k, const sheaf_part *part, sheaf_str *out)
 		return 0;
 	_cleanup_(buf_free) buf text = BUF_INIT(SIZE_MAX / 2);
 	for (size_t at = 0; members_next(members, &at, &key, &value);) {
-		if (members_key_is(key, "format"))
+		if (members_key_is(key, "format") || members_key_is(key, "cache_control"))
 			continue;
 		if (text.len != 0)
 			buf_char(&text, ',');
@@ -188,7 +188,7 @@ static int thinking_add(maker *k, const sheaf_part *part, bool reply, bool own, 
 		                             .text = part->text,
 		                             .signature = part->signature,
 		                             .ext = ext});
-	if (!reply || !r->o.thinking_as_text || part->redacted || is_blank(part->text))
+	if (!reply || !r->o.thinking_as_text || part->redacted || text_is_blank(part->text))
 		return note_add(r, SHEAF_NOTE_FOREIGN_THINKING, k->item, (sheaf_str){NULL, 0});
 	int rc = note_add(r, SHEAF_NOTE_THINKING_TEXT, k->item, (sheaf_str){NULL, 0});
 	return rc != 0 ? rc : text_add(k, part->text, part);
@@ -221,7 +221,7 @@ static int part_add(maker *k, const sheaf_part *part, block_role role, bool own,
 		return rc;
 	switch (part->kind) {
 	case SHEAF_PART_TEXT:
-		if (part->text.len == 0 || (!k->r->rules->blank_text && is_blank(part->text)))
+		if (part->text.len == 0 || (!k->r->rules->blank_text && text_is_blank(part->text)))
 			return note_add(k->r, SHEAF_NOTE_EMPTY_TEXT, k->item, (sheaf_str){NULL, 0});
 		return block_add(k, &(block){.kind = SHEAF_PART_TEXT,
 		                             .part = part,
@@ -294,7 +294,7 @@ static int result_part(maker *k, const block *result, const sheaf_part *part, bl
 	int rc = 0;
 	switch (part->kind) {
 	case SHEAF_PART_TEXT:
-		if (part->text.len == 0 || (!r->rules->blank_text && is_blank(part->text)))
+		if (part->text.len == 0 || (!r->rules->blank_text && text_is_blank(part->text)))
 			return note_add(r, SHEAF_NOTE_EMPTY_TEXT, k->item, result->id);
 		*b = (block){.kind = SHEAF_PART_TEXT, .part = part, .text = part->text};
 		break;
@@ -394,6 +394,18 @@ static bool is_imported(const maker *k)
 	return wire == 0 || !str_is(k->r->o.provider, sheaf_format_provider(wire));
 }
 
+static bool is_system(sheaf_str role)
+{
+	return str_is(role, SHEAF_ROLE_SYSTEM) || str_is(role, SHEAF_ROLE_DEVELOPER);
+}
+
+/* What a conversation begins with as the system's is system text where there is no such role. */
+static bool is_hoisted(const maker *k)
+{
+	return k->message_count == 0 && !k->r->rules->has_system &&
+	       is_system(k->item->message->role) && !is_imported(k);
+}
+
 /* What the message is sent as; `*worded`: its texts as one, under a heading of ours. */
 static block_role role_of(const maker *k, bool *worded)
 {
@@ -409,6 +421,23 @@ static block_role role_of(const maker *k, bool *worded)
 	return ROLE_USER;
 }
 
+static int hoist(maker *k)
+{
+	rendering *r = k->r;
+	const sheaf_message_view *view = k->item->message;
+	sheaf_system *system = arena_alloc(r->arena, (r->o.system_count + 1) * sizeof(*system));
+	size_t len = sheaf_message_view_text(view, NULL, 0);
+	char *text = arena_alloc(r->arena, len + 1);
+	if (system == NULL || text == NULL)
+		return SHEAF_NOMEM;
+	(void)sheaf_message_view_text(view, text, len + 1);
+	if (r->o.system_count != 0)
+		memcpy(system, r->o.system, r->o.system_count * sizeof(*system));
+	system[r->o.system_count++] = (sheaf_system){.text = str_make(text, len)};
+	r->o.system = system;
+	return 0;
+}
+
 static int worded_add(maker *k)
 {
 	const sheaf_message_view *view = k->item->message;
@@ -416,8 +445,7 @@ static int worded_add(maker *k)
 	int rc = wording_make(&text, view, k->r->arena);
 	if (rc == 0 && text.ptr != NULL)
 		rc = text_add(k, text, NULL);
-	if (rc == 0 && text.ptr != NULL &&
-	    (str_is(view->role, SHEAF_ROLE_SYSTEM) || str_is(view->role, SHEAF_ROLE_DEVELOPER)))
+	if (rc == 0 && text.ptr != NULL && is_system(view->role))
 		rc = note_add(k->r, SHEAF_NOTE_ROLE, k->item, view->role);
 	return rc;
 }
@@ -447,7 +475,7 @@ static int reply_finish(maker *k)
 		return 0;
 	block *last = &k->blocks[k->block_count - 1];
 	while (last->kind == SHEAF_PART_TEXT &&
-	       is_blank(str_make(last->text.ptr + last->text.len - 1, 1)))
+	       text_is_blank(str_make(last->text.ptr + last->text.len - 1, 1)))
 		last->text.len--;
 	return 0;
 }
@@ -468,6 +496,8 @@ static int said_add(maker *k)
 	bool worded;
 	if (is_all_results(view))
 		return 0;
+	if (is_hoisted(k))
+		return hoist(k);
 	block_role role = role_of(k, &worded);
 	bool own = made_by(view, k->r->o.provider, k->r->o.model);
 	bool with_ext = !k->r->rules->ext_together || (own && thinking_is_whole(view));

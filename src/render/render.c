@@ -10,8 +10,6 @@
 #include "base/str.h"
 #include "entry/members.h"
 
-#define MAX_TOKENS_DEFAULT 8192u
-
 static const char anthropic_images[] = " image/jpeg image/png image/gif image/webp ";
 static const char openai_images[] = " image/jpeg image/png image/gif image/webp ";
 static const char gemini_images[] = " image/jpeg image/png image/webp image/heic image/heif ";
@@ -27,7 +25,6 @@ static const format_rules formats[] = {
 		.path = "/v1/messages",
 		.write = anthropic_write,
 		.input_object = true,
-		.has_system = true,
 		.has_thinking = true,
 		.opens_with_user = true,
 		.tools_required = true,
@@ -230,6 +227,11 @@ static int options_take(rendering *r, const sheaf_render_options *given, sheaf_e
 	r->tools = o->tools;
 	r->tool_count = o->tool_count;
 	return options_check(r, err);
+}
+
+bool extra_has(const rendering *r, const char *name)
+{
+	return r->o.extra.len != 0 && json_member_bytes(r->o.extra, name).ptr != NULL;
 }
 
 void extra_write(const rendering *r, buf *out)

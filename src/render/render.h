@@ -127,7 +127,7 @@ int blocks_make(rendering *r, sheaf_error *err);
  * what fails in `out` is found afterwards (buf_status). Options are checked
  * before: schemas and `extra` are JSON objects, names of tools are good ones.
  */
-int anthropic_write(rendering *r, buf *out, sheaf_error *err) __attribute__((weak));
+int anthropic_write(rendering *r, buf *out, sheaf_error *err);
 int openai_chat_write(rendering *r, buf *out, sheaf_error *err) __attribute__((weak));
 int openai_responses_write(rendering *r, buf *out, sheaf_error *err) __attribute__((weak));
 int gemini_write(rendering *r, buf *out, sheaf_error *err) __attribute__((weak));
@@ -143,6 +143,12 @@ bool wording_has(sheaf_str role);
 
 /* A line that stands for an image or document. */
 int wording_stand_in(sheaf_str *out, const sheaf_part *part, arena *a);
+
+/* Whether o.extra has a member: then a format leaves its own of that name out. */
+bool extra_has(const rendering *r, const char *name);
+
+/* Whether a text is white space only. */
+bool text_is_blank(sheaf_str text);
 
 /* The members of o.extra, each with a comma before it; nothing if there are none. */
 void extra_write(const rendering *r, buf *out);
