@@ -15,10 +15,13 @@
 
 typedef struct responses {
 	openai_writer w;
-	map ids;    /* of items, as they are spelled: each may stand in a request once */
-	map paired; /* call ids of opaque calls and answers, to PAIR_* */
-	bool bare;  /* items of this reply go without ids */
-	bool open;  /* a message item is, inside its content */
+	map ids;   /* of items, as they are spelled: each may stand in a request once */
+	map pairs; /* call ids, to PAIR_* */
+	bool bare; /* items of this reply go without ids */
+	bool open; /* a message item is, inside its content */
+	/* Reasoning that nothing has followed yet: where it begins, and the elements before it. */
+	size_t tail, tail_count;
+	bool in_tail;
 } responses;
 
 /* Members that are written here whatever came with a part. */
@@ -80,6 +83,7 @@ static void item_ext(responses *s, sheaf_str ext)
 
 static void item_open(responses *s, const char *type)
 {
+	s->in_tail = false;
 	openai_element(&s->w);
 	buf_lit(s->w.out, "\"type\":\"");
 	buf_str(s->w.out, sheaf_str_of(type));
@@ -168,10 +172,11 @@ enum {
 	PAIR_BOTH = 2,        /* … and an answer after it */
 	PAIR_CALL_SENT = 4,   /* the call was written */
 	PAIR_ANSWER_SENT = 8, /* and its answer */
+	PAIR_TAKEN = 16       /* a plain call has that id */
 };
 
 typedef enum opaque_kind {
-	OPAQUE_NOTHING, /* no object with a type */
+	OPAQUE_NOTHING, /* no type, or reasoning that cannot be read again */
 	OPAQUE_PART,    /* belongs into a message's content */
 	OPAQUE_ITEM,
 	OPAQUE_CALL,  /* an item that must be answered … */
@@ -189,7 +194,7 @@ static opaque_kind opaque_kind_of(sheaf_str type)
 	static const char *const calls[] = {"custom_tool_call", "local_shell_call",
 	                                    "shell_call",       "apply_patch_call",
 	                                    "computer_call",    "function_call"};
-	if (type.len == 0)
+	if (type.len == 0 || str_is(type, "reasoning"))
 		return OPAQUE_NOTHING;
 	if (str_is(type, "refusal") || str_starts(type, "input_") || str_starts(type, "output_"))
 		return OPAQUE_PART;
@@ -206,33 +211,43 @@ static opaque_kind opaque_kind_of(sheaf_str type)
 /* What a call and its answer have in common. An answer of a local shell has it as its id. */
 static sheaf_str pair_key(const block *b, opaque_kind kind)
 {
-	sheaf_str key = json_member_bytes(members_trim(b->part->raw), "call_id");
+	sheaf_str raw = members_trim(b->part->raw);
+	sheaf_str key = json_member_bytes(raw, "call_id");
 	if (key.ptr == NULL && kind == OPAQUE_ANSWER)
-		key = json_member_bytes(members_trim(b->part->raw), "id");
-	return key;
+		key = json_member_bytes(raw, "id");
+	if (key.len < 3 || key.ptr[0] != '"')
+		return (sheaf_str){NULL, 0};
+	return str_make(key.ptr + 1, key.len - 2);
 }
 
-/* Finds out which opaque calls have their answer. */
+static void pair_note(responses *s, sheaf_str key, uint64_t what)
+{
+	uint64_t state = 0;
+	(void)map_get(&s->pairs, key, &state);
+	if (key.len != 0 && map_set(&s->pairs, key, state | what) != 0)
+		s->w.rc = SHEAF_NOMEM;
+}
+
+/* Finds out which opaque calls have their answer, and which ids are taken. */
 static void pairs_find(responses *s)
 {
 	const rendering *r = s->w.r;
+	uint64_t state;
 	for (size_t i = 0; i < r->message_count; i++) {
 		const message *m = &r->messages[i];
 		for (size_t k = 0; k < m->count; k++) {
 			const block *b = &m->blocks[k];
+			if (b->kind == SHEAF_PART_TOOL_USE)
+				pair_note(s, b->id, PAIR_TAKEN);
 			if (b->kind != SHEAF_PART_OPAQUE)
 				continue;
 			opaque_kind kind = opaque_kind_of(openai_opaque_type(b));
-			if (kind != OPAQUE_CALL && kind != OPAQUE_ANSWER)
-				continue;
 			sheaf_str key = pair_key(b, kind);
-			uint64_t state = 0;
-			(void)map_get(&s->paired, key, &state);
-			if (kind == OPAQUE_ANSWER && state == 0)
-				continue;
-			state = kind == OPAQUE_CALL ? PAIR_CALL | state : PAIR_BOTH | state;
-			if (key.ptr != NULL && map_set(&s->paired, key, state) != 0)
-				s->w.rc = SHEAF_NOMEM;
+			if (kind == OPAQUE_CALL)
+				pair_note(s, key, PAIR_CALL);
+			else if (kind == OPAQUE_ANSWER && map_get(&s->pairs, key, &state) &&
+			         (state & PAIR_CALL) != 0)
+				pair_note(s, key, PAIR_BOTH);
 		}
 	}
 }
@@ -242,14 +257,13 @@ static bool pair_take(responses *s, const block *b, opaque_kind kind)
 {
 	sheaf_str key = pair_key(b, kind);
 	uint64_t state = 0;
-	if (key.ptr == NULL || !map_get(&s->paired, key, &state))
+	if (key.len == 0 || !map_get(&s->pairs, key, &state) || (state & PAIR_TAKEN) != 0)
 		return false;
 	uint64_t before = kind == OPAQUE_CALL ? PAIR_BOTH : PAIR_CALL_SENT;
 	uint64_t after = kind == OPAQUE_CALL ? PAIR_CALL_SENT : PAIR_ANSWER_SENT;
 	if ((state & before) == 0 || (state & after) != 0)
 		return false;
-	if (map_set(&s->paired, key, state | after) != 0)
-		s->w.rc = SHEAF_NOMEM;
+	pair_note(s, key, after);
 	return true;
 }
 
@@ -257,6 +271,7 @@ static void opaque_bytes(responses *s, sheaf_str raw, bool without_id)
 {
 	static const char *const id_only[] = {"id", "type", NULL};
 	static const char *const type_only[] = {"type", NULL};
+	s->in_tail = false;
 	if (s->w.count++ != 0)
 		buf_char(s->w.out, ',');
 	if (!without_id) {
@@ -320,39 +335,21 @@ static void opaque_write(responses *s, const message *m, const block *b)
 
 /* ---- Replies ----------------------------------------------------------------- */
 
-/* Reasoning is sent if it can be read again, and something of its reply follows it. */
-static bool reasoning_sent(const message *m, size_t at)
-{
-	if (m->blocks[at].signature.len == 0)
-		return false;
-	for (size_t i = at + 1; i < m->count; i++) {
-		if (m->blocks[i].kind != SHEAF_PART_THINKING)
-			return true;
-	}
-	return false;
-}
-
-/* Whether items of a reply must do without their ids. */
+/* Whether items of a reply must do without their ids: it is not whole any more. */
 static bool is_bare(const message *m)
 {
 	size_t sent = 0, had = 0;
-	if (!m->own)
-		return true;
 	for (size_t i = 0; i < m->count; i++) {
-		if (m->blocks[i].kind != SHEAF_PART_THINKING)
-			continue;
-		had++;
-		sent += reasoning_sent(m, i);
-	}
-	if (m->item != NULL) {
-		const sheaf_message_view *view = m->item->message;
-		/* A message the context changed may have lost some before. */
-		if (view->json.ptr == NULL)
+		const block *b = &m->blocks[i];
+		sent += b->kind == SHEAF_PART_THINKING;
+		if (b->kind == SHEAF_PART_OPAQUE && str_is(openai_opaque_type(b), "reasoning"))
 			return true;
-		had = 0;
-		for (size_t i = 0; i < view->part_count; i++)
-			had += view->parts[i]->kind == SHEAF_PART_THINKING;
 	}
+	/* One that the context changed may have lost some before. */
+	if (!m->own || m->item == NULL || m->item->message->json.ptr == NULL)
+		return true;
+	for (size_t i = 0; i < m->item->message->part_count; i++)
+		had += m->item->message->parts[i]->kind == SHEAF_PART_THINKING;
 	return sent < had;
 }
 
@@ -360,7 +357,12 @@ static void reasoning_write(responses *s, const block *b)
 {
 	buf *out = s->w.out;
 	content_close(s);
+	if (!s->in_tail) {
+		s->tail = out->len;
+		s->tail_count = s->w.count;
+	}
 	item_open(s, "reasoning");
+	s->in_tail = true;
 	item_ext(s, b->ext);
 	buf_lit(out, ",\"summary\":");
 	sheaf_str summary = b->ext.len != 0 ? members_find(b->ext, "summary") : b->ext;
@@ -422,13 +424,11 @@ static void answer_write(responses *s, const block *b)
 	buf_char(out, '}');
 }
 
-static void block_write(responses *s, const message *m, size_t at)
+static void block_write(responses *s, const message *m, const block *b)
 {
-	const block *b = &m->blocks[at];
 	switch (b->kind) {
 	case SHEAF_PART_THINKING:
-		if (reasoning_sent(m, at))
-			reasoning_write(s, b);
+		reasoning_write(s, b);
 		break;
 	case SHEAF_PART_TOOL_USE:
 		call_write(s, b);
@@ -444,6 +444,17 @@ static void block_write(responses *s, const message *m, size_t at)
 	}
 }
 
+/* Reasoning that leads to nothing is taken back. */
+static void tail_drop(responses *s)
+{
+	if (!s->in_tail)
+		return;
+	s->w.out->len = s->tail < s->w.out->len ? s->tail : s->w.out->len;
+	s->w.count = s->tail_count;
+	s->bare = true;
+	openai_note(&s->w, SHEAF_NOTE_FOREIGN_THINKING, (sheaf_str){NULL, 0});
+}
+
 static void message_write(responses *s, const message *m)
 {
 	s->w.at = m;
@@ -452,9 +463,11 @@ static void message_write(responses *s, const message *m)
 		s->bare = s->bare || is_bare(m);
 	else
 		s->bare = false;
+	s->in_tail = false;
 	for (size_t i = 0; i < m->count; i++)
-		block_write(s, m, i);
+		block_write(s, m, &m->blocks[i]);
 	content_close(s);
+	tail_drop(s);
 }
 
 /* ---- The body ---------------------------------------------------------------- */
@@ -500,7 +513,7 @@ static void options_write(responses *s)
 static void responses_done(responses *s)
 {
 	map_free(&s->ids);
-	map_free(&s->paired);
+	map_free(&s->pairs);
 }
 
 int openai_responses_write(rendering *r, buf *out, sheaf_error *err)
