@@ -1,6 +1,13 @@
 /*
  * Usage: what models take and cost, and what sessions have used.
  *
+ *     sheaf_usage_options how = SHEAF_USAGE_OPTIONS_INIT;
+ *     how.by = SHEAF_USAGE_BY_MODEL;
+ *     rc = sheaf_session_usage(&report, session, &how, &err);
+ *     for (size_t i = 0; i < report->count; i++)
+ *             show(report->rows[i]->key, report->rows[i]->own.cost);
+ *     sheaf_usage_report_free(report);
+ *
  * A table of models says how large a window is, what caches ask for and what a
  * million tokens cost, by date. A dated one is built in
  * (data/models-2026-11-15.json); a file of the same form can be laid over it.
@@ -60,7 +67,8 @@ typedef struct sheaf_model_row {
 	sheaf_str provider;
 	sheaf_str model;        /* a name; with "*" at its end, the beginning of one */
 	int64_t from_us;        /* the beginning of that day, UTC */
-	uint64_t window;        /* tokens of input and output together; 0 = not known */
+	uint64_t window;        /* tokens a request may fill: of the whole context, or of the
+	                           input where that is bounded apart; 0 = not known */
 	uint64_t max_output;    /* tokens of one reply; 0 = not known */
 	uint64_t cache_minimum; /* a shorter prefix is not cached; 0 = not known */
 	sheaf_prices prices;
@@ -92,6 +100,118 @@ SHEAF_API void sheaf_models_free(sheaf_models *models);
  */
 SHEAF_API const sheaf_model_row *sheaf_models_find(const sheaf_models *models, sheaf_str provider,
                                                    sheaf_str model, int64_t time_us);
+
+/* ---- What usage costs --------------------------------------------------- */
+
+/** What a reply costs. All are SHEAF_MONEY_UNKNOWN if a price that is needed is not listed. */
+typedef struct sheaf_cost {
+	sheaf_money cost;
+	sheaf_money saved_gross; /* what cache reads would have cost more as input */
+	sheaf_money saved_net;   /* less what cache writes cost more than input */
+} sheaf_cost;
+
+/**
+ * What one request and its reply cost. The prices of the tier hold if its input,
+ * cached or not, is more than tier_over. Reasoning is part of the output. Rounded
+ * once, to a billionth of a dollar.
+ * @param model  NULL = not known
+ */
+SHEAF_API sheaf_cost sheaf_usage_cost(const sheaf_usage *usage, const sheaf_model *model);
+
+/** What the cache saved, where only the price of a million input tokens is known, by the usual
+ * factors: reads 0.1, writes 1.25 (5 minutes) and 2 (1 hour). `cost` is that of the input. */
+SHEAF_API sheaf_cost sheaf_usage_savings(const sheaf_usage *usage, sheaf_money input);
+
+/** cache_read / (input + cache_read + writes), 0 to 1; 0 without input. */
+SHEAF_API double sheaf_usage_hit_rate(const sheaf_usage *usage);
+
+/** cache_read / (cache_read + writes), 0 to 1; 0 without either. */
+SHEAF_API double sheaf_usage_efficiency(const sheaf_usage *usage);
+
+/** 0.9 * cache_read, rounded: the tokens that were not paid for. */
+SHEAF_API uint64_t sheaf_usage_tokens_saved(const sheaf_usage *usage);
+
+/* ---- Reports ------------------------------------------------------------ */
+
+/** The usage of many replies. Tokens and money stop at the greatest number there is. */
+typedef struct sheaf_usage_sum {
+	uint64_t replies;  /* records whose usage counted */
+	uint64_t unpriced; /* of these, without a known price: they are not in the money */
+	sheaf_usage tokens;
+	sheaf_money cost;
+	sheaf_money saved_gross;
+	sheaf_money saved_net;
+} sheaf_usage_sum;
+
+/** Adds one sum to another. */
+SHEAF_API void sheaf_usage_sum_add(sheaf_usage_sum *to, const sheaf_usage_sum *more);
+
+enum {
+	SHEAF_USAGE_BY_NONE = 0, /* no rows, only the totals */
+	SHEAF_USAGE_BY_TURN = 1, /* in the order of the log; not for a store */
+	SHEAF_USAGE_BY_MODEL = 2,
+	SHEAF_USAGE_BY_DAY = 3,    /* UTC */
+	SHEAF_USAGE_BY_SESSION = 4 /* in the order of the list */
+};
+
+typedef struct sheaf_usage_options {
+	size_t size; /* sizeof(sheaf_usage_options) */
+	int32_t by;
+	int32_t reserved0;
+	const sheaf_models *models; /* laid over the built-in table, or NULL */
+	int64_t after_us;           /* only records with a timestamp at or after; 0 = any */
+	int64_t before_us;          /* only records before; 0 = any */
+} sheaf_usage_options;
+
+/* clang-format off */
+#define SHEAF_USAGE_OPTIONS_INIT {sizeof(sheaf_usage_options), 0, 0, NULL, 0, 0}
+/* clang-format on */
+
+typedef struct sheaf_usage_row {
+	sheaf_str key;      /* the turn's id, or the entry's for a reply outside a turn; the model
+	                       ("" = not said); "2026-11-15"; the session */
+	sheaf_str provider; /* by model */
+	sheaf_str app;      /* by session */
+	sheaf_str user;
+	sheaf_str name;
+	int64_t first_us; /* timestamps of the first and last record in it */
+	int64_t last_us;
+	sheaf_usage_sum own;
+	sheaf_usage_sum inherited; /* of a fork: stored, and counted, in another session */
+} sheaf_usage_row;
+
+/** A report. Read-only; one free. */
+typedef struct sheaf_usage_report {
+	sheaf_usage_sum own; /* of one session whole, the tokens are those of its head */
+	sheaf_usage_sum inherited;
+	size_t count;
+	const sheaf_usage_row *const *rows;
+	uint64_t sessions;   /* looked at */
+	uint64_t unreadable; /* records, or whole sessions, that could not be read */
+} sheaf_usage_report;
+
+/**
+ * What a session has used, all branches. Usage is that of messages; a turn_end's
+ * counts only for a turn whose messages have none. Each record is priced by its
+ * message's provider and model (else those of the newest model_change before it)
+ * and its timestamp. Reads every message once, a page at a time; what is kept
+ * grows with the rows only. Caller frees.
+ * @param options  may be NULL: the totals
+ * @return 0; SHEAF_INVALID, and as sheaf_session_records()
+ */
+SHEAF_API int sheaf_session_usage(sheaf_usage_report **out, sheaf_session *session,
+                                  const sheaf_usage_options *options, sheaf_error *err);
+
+/**
+ * What the sessions of a list have used. What a fork inherits is left out: it is
+ * counted in the session that stores it, so nothing is counted twice.
+ * @param which  as sheaf_store_list(), but all pages; NULL = app "" and user ""
+ * @return 0; SHEAF_INVALID, and as sheaf_store_list()
+ */
+SHEAF_API int sheaf_store_usage(sheaf_usage_report **out, sheaf_store *store,
+                                const sheaf_list_options *which, const sheaf_usage_options *options,
+                                sheaf_error *err);
+SHEAF_API void sheaf_usage_report_free(const sheaf_usage_report *report);
 
 SHEAF_END
 #endif

@@ -15,6 +15,9 @@ bool usage_read(sheaf_usage *out, sheaf_str value);
 /* Each sum stops at the greatest number there is. */
 void usage_add(sheaf_usage *to, const sheaf_usage *more);
 
+/* The sum of one reply. */
+sheaf_usage_sum usage_sum_of(const sheaf_usage *usage, sheaf_cost cost);
+
 /*
  * The inside of a record's payload. Ours is the body's first member, and its
  * own members can be walked without looking for its end.
