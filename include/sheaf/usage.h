@@ -116,7 +116,7 @@ typedef struct sheaf_cost {
  * once, to a billionth of a dollar.
  * @param model  NULL = not known
  */
-SHEAF_API sheaf_cost sheaf_usage_cost(const sheaf_usage *usage, const sheaf_model *model);
+SHEAF_API sheaf_cost sheaf_usage_cost(const sheaf_usage *usage, const sheaf_model_row *model);
 
 /** What the cache saved, where only the price of a million input tokens is known, by the usual
  * factors: reads 0.1, writes 1.25 (5 minutes) and 2 (1 hour). `cost` is that of the input. */

@@ -260,12 +260,13 @@ static bool counts(tally *t, said *s)
 static sheaf_cost cost_of(const tally *t, const said *s)
 {
 	const sheaf_money no = SHEAF_MONEY_UNKNOWN;
-	const sheaf_model *m = s->model != NULL ? sheaf_models_find(t->models, s->model->provider,
-	                                                            s->model->model, s->time_us)
-	                                        : NULL;
+	const sheaf_model_row *m = s->model != NULL
+	                                   ? sheaf_models_find(t->models, s->model->provider,
+	                                                       s->model->model, s->time_us)
+	                                   : NULL;
 	if (!s->is_turn || m == NULL || m->tier_over == 0)
 		return sheaf_usage_cost(&s->usage, m);
-	sheaf_model flat = *m;
+	sheaf_model_row flat = *m;
 	flat.tier = (sheaf_prices){no, no, no, no, no};
 	return sheaf_usage_cost(&s->usage, &flat);
 }

@@ -67,7 +67,7 @@ static uint64_t all_input(const sheaf_usage *u)
 	return sum_of(sum_of(u->input, u->cache_read), writes(u));
 }
 
-sheaf_cost sheaf_usage_cost(const sheaf_usage *usage, const sheaf_model *model)
+sheaf_cost sheaf_usage_cost(const sheaf_usage *usage, const sheaf_model_row *model)
 {
 	const sheaf_money no = SHEAF_MONEY_UNKNOWN;
 	if (model == NULL)

@@ -160,19 +160,20 @@ static void metrics(void **state)
 static void tiers_dates_and_gaps(void **state)
 {
 	(void)state;
-	const sheaf_model *m = sheaf_models_find(NULL, SHEAF_STR("anthropic"),
-	                                         SHEAF_STR("claude-sonnet-4-5"), 0);
+	const sheaf_model_row *m = sheaf_models_find(NULL, SHEAF_STR("anthropic"),
+	                                             SHEAF_STR("claude-sonnet-4-5"), 0);
 	money_is(sheaf_usage_cost(&(sheaf_usage){.input = 200000, .output = 10}, m).cost,
 	         "0.60015");
 	money_is(sheaf_usage_cost(&(sheaf_usage){.input = 1, .cache_read = 200000}, m).cost,
 	         "0.120006");
 	money_is(sheaf_usage_cost(&(sheaf_usage){.input = 1}, NULL).cost, "null");
 	/* A kind of tokens nobody has a price for; without such tokens it is no matter. */
-	const sheaf_model *g = sheaf_models_find(NULL, SHEAF_STR("openai"), SHEAF_STR("gpt-5"), 0);
+	const sheaf_model_row *g = sheaf_models_find(NULL, SHEAF_STR("openai"), SHEAF_STR("gpt-5"),
+	                                             0);
 	money_is(sheaf_usage_cost(&(sheaf_usage){.input = 8, .cache_write_5m = 1}, g).cost, "null");
 	money_is(sheaf_usage_cost(&(sheaf_usage){.input = 8, .cache_read = 8}, g).cost, "0.000011");
 	/* Half a billionth is rounded up, and too much money is no money. */
-	sheaf_model odd = *g;
+	sheaf_model_row odd = *g;
 	odd.prices.input = 500000;
 	money_is(sheaf_usage_cost(&(sheaf_usage){.input = 1}, &odd).cost, "0.000000001");
 	money_is(sheaf_usage_cost(&(sheaf_usage){.input = UINT64_MAX}, g).cost, "null");
