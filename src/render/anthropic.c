@@ -338,7 +338,7 @@ static uint64_t max_tokens_of(const rendering *r)
 {
 	if (r->o.max_tokens != 0)
 		return r->o.max_tokens;
-	const sheaf_model *model = sheaf_models_find(r->o.models, r->o.provider, r->o.model, 0);
+	const sheaf_model_row *model = sheaf_models_find(r->o.models, r->o.provider, r->o.model, 0);
 	return model != NULL && model->max_output != 0 ? model->max_output : MAX_TOKENS_DEFAULT;
 }
 

@@ -28,7 +28,7 @@ static const struct {
 
 void cache_begin(cache_marks *c, rendering *r, const buf *out)
 {
-	const sheaf_model *model = sheaf_models_find(r->o.models, r->o.provider, r->o.model, 0);
+	const sheaf_model_row *model = sheaf_models_find(r->o.models, r->o.provider, r->o.model, 0);
 	*c = (cache_marks){
 		.r = r,
 		.out = out,
