@@ -144,7 +144,7 @@ int sheaf_ingest_reply(sheaf_reply **out, int32_t format, sheaf_str provider, sh
 	int rc = source_read(&s, body, err);
 	if (rc != 0)
 		return rc;
-	_cleanup_(draft_free) draft d = {.format = how};
+	_cleanup_(draft_clear) draft d = {.format = how};
 	if (fault_is(s.root))
 		draft_fault(&d, s.root);
 	else

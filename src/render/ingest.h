@@ -109,7 +109,7 @@ extern const ingest_format ingest_chat;
 extern const ingest_format ingest_responses;
 extern const ingest_format ingest_gemini;
 
-void draft_free(draft *d); /* for _cleanup_ too */
+void draft_clear(draft *d); /* for _cleanup_ too */
 void draft_fail(draft *d, int code);
 
 /* A new last piece; NULL after a failure. Pointers to pieces hold until the next one is made. */

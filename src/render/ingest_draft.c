@@ -21,7 +21,7 @@ static void piece_free(piece *p)
 		buf_free(all[i]);
 }
 
-void draft_free(draft *d)
+void draft_clear(draft *d)
 {
 	for (size_t i = 0; i < d->count; i++)
 		piece_free(&d->pieces[i]);

@@ -274,7 +274,7 @@ static void end(draft *d)
 				draft_add(d, &p->text, buf_view(&from->text));
 		}
 	}
-	draft_free(&(draft){.pieces = items.pieces, .count = items.count});
+	draft_clear(&(draft){.pieces = items.pieces, .count = items.count});
 }
 
 const ingest_format ingest_responses = {

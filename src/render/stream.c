@@ -60,7 +60,7 @@ void sheaf_stream_free(sheaf_stream *stream)
 {
 	if (stream == NULL)
 		return;
-	draft_free(&stream->draft);
+	draft_clear(&stream->draft);
 	source_free(&stream->source);
 	buf_free(&stream->line);
 	buf_free(&stream->name);
