@@ -210,8 +210,6 @@ static int options_take(rendering *r, const sheaf_render_options *given, sheaf_e
 	r->rules = rules_of(o->format);
 	if (r->rules == NULL)
 		return err_set(err, SHEAF_INVALID, "no such format: %d", (int)o->format);
-	if (r->rules->write == NULL)
-		return err_set(err, SHEAF_UNSUPPORTED, "%s cannot be rendered", r->rules->name);
 	if (o->provider.len == 0)
 		o->provider = sheaf_str_of(r->rules->provider);
 	if (o->model.len == 0)

@@ -128,9 +128,9 @@ int blocks_make(rendering *r, sheaf_error *err);
  * before: schemas and `extra` are JSON objects, names of tools are good ones.
  */
 int anthropic_write(rendering *r, buf *out, sheaf_error *err);
-int openai_chat_write(rendering *r, buf *out, sheaf_error *err) __attribute__((weak));
-int openai_responses_write(rendering *r, buf *out, sheaf_error *err) __attribute__((weak));
-int gemini_write(rendering *r, buf *out, sheaf_error *err) __attribute__((weak));
+int openai_chat_write(rendering *r, buf *out, sheaf_error *err);
+int openai_responses_write(rendering *r, buf *out, sheaf_error *err);
+int gemini_write(rendering *r, buf *out, sheaf_error *err);
 
 /*
  * What a message of a role that no provider knows says, as one user text: a
