@@ -8,6 +8,7 @@
 #include "core/mend.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -452,10 +453,24 @@ static int emit_split(mender *m, size_t first, size_t n)
 	return out_add_view(m, source, view);
 }
 
+/* Answers in the order they came in, then the calls nobody answered. */
+static int by_answer(const void *a, const void *b)
+{
+	const call *x = a, *y = b;
+	if (x->answer_item != y->answer_item)
+		return x->answer_item < y->answer_item ? -1 : 1;
+	size_t left = x->answer_item != NONE ? x->answer_part : x->part;
+	size_t right = y->answer_item != NONE ? y->answer_part : y->part;
+	return left < right ? -1 : left > right;
+}
+
 /* Behind item `i` the answers to its calls. `closed`: something of the item follows them. */
 static int emit_answers(mender *m, size_t i, bool closed)
 {
 	size_t end = m->first_call[i + 1];
+	if (end - m->first_call[i] > 1)
+		qsort(&m->calls[m->first_call[i]], end - m->first_call[i], sizeof(*m->calls),
+		      by_answer);
 	for (size_t k = m->first_call[i], n; k < end; k += n) {
 		size_t item = m->calls[k].answer_item;
 		int rc;
