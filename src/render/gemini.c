@@ -11,7 +11,8 @@
 #include "entry/members.h"
 #include "render/render.h"
 
-/* Accepted in place of a signature that is not there: Gemini 3 demands one on calls. */
+/* Accepted in place of a signature that is not there: Gemini 3 demands one on the first call of a
+ * turn, older models take it. */
 #define NO_SIGNATURE "skip_thought_signature_validator"
 
 /* What results may hold since Gemini 3; other data is sent behind them. */
@@ -134,7 +135,7 @@ static void media_write(writer *w, const block *b)
 static void call_write(writer *w, const block *b)
 {
 	sheaf_str signature = b->signature;
-	if (signature.len == 0 && !w->signed_call && is_gemini_3(w))
+	if (signature.len == 0 && !w->signed_call)
 		signature = SHEAF_STR(NO_SIGNATURE);
 	w->signed_call = true;
 	part_open(w);
