@@ -149,22 +149,47 @@ static bool type_in(const char *types, sheaf_str type)
 	return strstr(types, padded) != NULL;
 }
 
+static bool is_base64(sheaf_str data)
+{
+	size_t len = data.len;
+	for (size_t pad = 0; pad < 2 && len != 0 && data.ptr[len - 1] == '='; pad++)
+		len--;
+	if (len == 0 || data.len % 4 != 0)
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		char c = data.ptr[i];
+		if ((!id_char(c) || c == '_' || c == '-') && c != '+' && c != '/')
+			return false;
+	}
+	return true;
+}
+
+static bool is_address(const rendering *r, sheaf_str data)
+{
+	if (r->o.format == SHEAF_FORMAT_GEMINI && str_starts(data, "gs://") && data.len > 5)
+		return true;
+	return (str_starts(data, "https://") && data.len > 8) ||
+	       (str_starts(data, "http://") && data.len > 7);
+}
+
 /* Whether the format can hold an image or a document. */
 static bool is_taken(const rendering *r, const sheaf_part *part)
 {
 	bool image = part->kind == SHEAF_PART_IMAGE;
-	if ((image && r->o.no_images) || part->data.len == 0)
+	if (image && r->o.no_images)
 		return false;
 	if (str_is(part->source_type, "url"))
-		return image ? r->rules->image_url : r->rules->document_url;
+		return (image ? r->rules->image_url : r->rules->document_url) &&
+		       is_address(r, part->data);
 	return str_is(part->source_type, "base64") &&
-	       type_in(image ? r->rules->images : r->rules->documents, part->media_type);
+	       type_in(image ? r->rules->images : r->rules->documents, part->media_type) &&
+	       is_base64(part->data);
 }
 
-static int stand_in(maker *k, const sheaf_part *part, block *b)
+static int stand_in(maker *k, const sheaf_part *part, bool in_result, block *b)
 {
 	*b = (block){.kind = SHEAF_PART_TEXT, .part = part};
-	int rc = wording_stand_in(&b->text, part, k->r->arena);
+	int rc = wording_stand_in(&b->text, part, k->r->o.no_images != 0, in_result, k->r->arena);
 	return rc != 0 ? rc : note_add(k->r, SHEAF_NOTE_STAND_IN, k->item, part->media_type);
 }
 
@@ -172,7 +197,7 @@ static int media_add(maker *k, const sheaf_part *part, bool may, sheaf_str ext)
 {
 	block b = {.kind = part->kind, .part = part, .ext = ext};
 	if (!may || !is_taken(k->r, part)) {
-		int rc = stand_in(k, part, &b);
+		int rc = stand_in(k, part, false, &b);
 		if (rc != 0)
 			return rc;
 	}
@@ -302,7 +327,7 @@ static int result_part(maker *k, const block *result, const sheaf_part *part, bl
 	case SHEAF_PART_DOCUMENT:
 		*b = (block){.kind = part->kind, .part = part};
 		if (!is_taken(r, part))
-			rc = stand_in(k, part, b);
+			rc = stand_in(k, part, true, b);
 		else if (!r->rules->result_parts)
 			rc = move_out(k, result, part, b);
 		break;

@@ -141,8 +141,8 @@ int wording_make(sheaf_str *out, const sheaf_message_view *view, arena *a);
 /* Whether a role has such a wording, or is said to the model as it is. */
 bool wording_has(sheaf_str role);
 
-/* A line that stands for an image or document. */
-int wording_stand_in(sheaf_str *out, const sheaf_part *part, arena *a);
+/* A line that stands for an image or document; `blind`: because the model sees none. */
+int wording_stand_in(sheaf_str *out, const sheaf_part *part, bool blind, bool in_result, arena *a);
 
 /* Whether o.extra has a member: then a format leaves its own of that name out. */
 bool extra_has(const rendering *r, const char *name);

@@ -148,9 +148,14 @@ int wording_make(sheaf_str *out, const sheaf_message_view *view, arena *a)
 	return any ? in_arena(out, &text, a) : 0;
 }
 
-int wording_stand_in(sheaf_str *out, const sheaf_part *part, arena *a)
+int wording_stand_in(sheaf_str *out, const sheaf_part *part, bool blind, bool in_result, arena *a)
 {
 	_cleanup_(buf_free) buf text = BUF_INIT(SIZE_MAX / 2);
+	if (blind && part->kind == SHEAF_PART_IMAGE) {
+		*out = in_result ? SHEAF_STR("(tool image omitted: model does not support images)")
+		                 : SHEAF_STR("(image omitted: model does not support images)");
+		return 0;
+	}
 	if (part->kind == SHEAF_PART_IMAGE)
 		buf_lit(&text, "[image");
 	else
