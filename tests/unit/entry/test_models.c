@@ -31,7 +31,7 @@ static void built_in_is_sound(void **state)
 	assert_int_equal(rc, 0);
 	sheaf_models_free(t);
 	/* All of it fits: the last row is there too. */
-	is_row(at(NULL, "google", "gemini-2.5-flash", 0), "gemini-2.5-flash", "0.30");
+	is_row(at(NULL, "google", "gemini-2.5-flash-lite", 0), "gemini-2.5-flash-lite", "0.10");
 	const sheaf_model_row *m = at(NULL, "anthropic", "claude-sonnet-4-5", 0);
 	is_row(m, "claude-sonnet-4-5", "3");
 	assert_int_equal(m->window, 200000);
