@@ -383,6 +383,7 @@ static void reports_agree_with_heads(void **state)
 		unsigned ids = 0;
 		kit_open(&k);
 		chain[0] = k.s;
+		kit_script(&k, "u=u:hi");
 		some_records(&k, k.s, &r, &ids);
 		for (size_t i = 1; i < COUNT_OF(chain); i++) {
 			char name[8];
