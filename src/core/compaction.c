@@ -7,19 +7,12 @@
  * already. Only a cut still further back has the whole path read: whether an
  * answer behind it has a call before it cannot be told otherwise.
  */
-#include "core/context.h"
-
 #include "base/err.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "core/compaction_inside.h"
 #include "core/write.h"
-
-/*
- * A compaction is checked against one leaf and stored only on that leaf. When
- * others append meanwhile it is checked again, this often.
- */
-#define TRIES 16
 
 #define NONE SIZE_MAX
 
@@ -476,18 +469,8 @@ static int request_leaf(request *q, const sheaf_head *head, sheaf_append_options
 	return 0;
 }
 
-static void body_write(buf *out, const request *q, const check *c)
+static void write_settings(buf *out, const settings *s)
 {
-	const settings *s = &c->settings;
-	buf_lit(out, "\"compaction\":{\"summary\":");
-	buf_json(out, q->summary);
-	if (!c->keeps_none) {
-		buf_lit(out, ",\"first_kept_entry_id\":");
-		buf_json(out, sheaf_str_of(c->cut_id));
-	}
-	buf_lit(out, ",\"tokens_before\":");
-	buf_u64(out, q->tokens_before);
-	buf_lit(out, ",\"trigger\":\"manual\"");
 	if (s->provider.len != 0 || s->model.len != 0) {
 		buf_lit(out, ",\"model\":{");
 		if (s->provider.len != 0) {
@@ -506,7 +489,49 @@ static void body_write(buf *out, const request *q, const check *c)
 		buf_lit(out, ",\"thinking_level\":");
 		buf_json(out, s->thinking_level);
 	}
+}
+
+void compaction_write(buf *out, const compaction_body *c)
+{
+	buf_lit(out, "\"compaction\":{\"summary\":");
+	buf_json(out, c->summary);
+	if (c->first_kept.len != 0) {
+		buf_lit(out, ",\"first_kept_entry_id\":");
+		buf_json(out, c->first_kept);
+	}
+	if (c->chooses) {
+		buf_lit(out, ",\"kept_ids\":[");
+		for (size_t i = 0; i < c->kept_count; i++) {
+			if (i != 0)
+				buf_char(out, ',');
+			buf_json(out, c->kept_ids[i]);
+		}
+		buf_char(out, ']');
+	}
+	if (c->counted) {
+		buf_lit(out, ",\"tokens_before\":");
+		buf_u64(out, c->tokens_before);
+	}
+	if (c->shrunk) {
+		buf_lit(out, ",\"tokens_after\":");
+		buf_u64(out, c->tokens_after);
+	}
+	buf_lit(out, ",\"trigger\":");
+	buf_json(out, c->trigger);
+	write_settings(out, &c->settings);
 	buf_lit(out, "}");
+}
+
+static void body_write(buf *out, const request *q, const check *c)
+{
+	compaction_write(out, &(compaction_body){
+				      .summary = q->summary,
+				      .first_kept = sheaf_str_of(c->cut_id),
+				      .counted = true,
+				      .tokens_before = q->tokens_before,
+				      .trigger = SHEAF_STR("manual"),
+				      .settings = c->settings,
+			      });
 }
 
 static int request_check(request *q, check *c, sheaf_append_options *how)
@@ -588,7 +613,7 @@ static int request_run(request *q, sheaf_error *err)
 		bool again = rc == SHEAF_STALE && q->may_retry;
 		/* A twin of this call may have stored the same record after we looked for it. */
 		again |= rc == SHEAF_CONFLICT && named && !q->stored;
-		if (!again || i == TRIES)
+		if (!again || i == COMPACTION_TRIES)
 			return rc;
 	}
 }

@@ -51,6 +51,7 @@ typedef struct walk {
 	sheaf_str agent;
 	bool without_all;
 	uint64_t without_seq;
+	bool every_entry; /* collect also what gives no item */
 	size_t bytes_max;
 	/* where it is */
 	phase phase;
@@ -246,7 +247,7 @@ static int walk_step(void *ctx, const sheaf_row *row, const record *r)
 		w->chosen_left -= chosen;
 		wanted = wanted && chosen;
 	}
-	if (wanted && item_possible(row, r)) {
+	if (wanted && (w->every_entry || item_possible(row, r))) {
 		rc = entry_collect(w, row, r);
 		if (rc != 0)
 			return rc;
@@ -430,7 +431,7 @@ static int list_make(list *l, walk *w)
 	return rc;
 }
 
-static void settings_find(sheaf_context *c, const walk *w)
+static settings settings_find(const walk *w)
 {
 	settings found = {0};
 	for (size_t i = 0; i < w->count; i++) {
@@ -440,9 +441,7 @@ static void settings_find(sheaf_context *c, const walk *w)
 	}
 	if (w->compaction != NULL)
 		settings_fill(&found, &w->info.settings);
-	c->provider = found.provider;
-	c->model = found.model;
-	c->thinking_level = found.thinking_level;
+	return found;
 }
 
 /* The notes of the walk, then those of the mending. */
@@ -517,9 +516,66 @@ static int result_make(result *r, walk *w, const sheaf_context_options *options)
 	c->revision = sheaf_head_revision(w->head);
 	c->compaction = w->compaction;
 	c->bytes = w->bytes;
-	settings_find(c, w);
+	settings found = settings_find(w);
+	c->provider = found.provider;
+	c->model = found.model;
+	c->thinking_level = found.thinking_level;
 	rc = notes_make(c, w, &m);
 	return rc != 0 ? rc : hashes_make(r, w->err);
+}
+
+/* ---- As recorded --------------------------------------------------------- */
+
+static int raw_make(context_raw *out, walk *w)
+{
+	_cleanup_(list_free) list l = {0};
+	int rc = w->compaction != NULL ? list_add_compaction(&l, w) : 0;
+	raw_entry *entries = arena_alloc(w->arena, (w->count + 1) * sizeof(*entries));
+	const sheaf_item **given = arena_alloc(w->arena, (l.count + 1) * sizeof(*given));
+	if (rc == 0 && (entries == NULL || given == NULL))
+		rc = err_nomem(w->err);
+	for (size_t i = 0; rc == 0 && i < w->count; i++) {
+		raw_entry *e = &entries[i];
+		e->entry = w->entries[w->count - 1 - i];
+		rc = item_of_entry(&e->item, e->entry, w->arena, &w->doc, w->err);
+		if (rc == SHEAF_DAMAGED)
+			rc = lost_add(w, e->entry->seq);
+	}
+	if (rc == 0)
+		rc = check_lost(w, false);
+	if (rc != 0)
+		return rc;
+	if (l.count != 0)
+		memcpy(given, l.items, l.count * sizeof(*given));
+	out->given = given;
+	out->given_count = l.count;
+	out->entries = entries;
+	out->count = w->count;
+	out->kept = w->compaction != NULL ? w->count - w->after : 0;
+	out->compaction = w->compaction;
+	out->info = w->info;
+	out->settings = settings_find(w);
+	out->bytes = w->bytes;
+	return 0;
+}
+
+int context_raw_read(context_raw *out, sheaf_session *session, const sheaf_head *head,
+                     uint64_t leaf_seq, uint64_t without_seq, arena *a, sheaf_error *err)
+{
+	*out = (context_raw){0};
+	_cleanup_(walk_free) walk w = {
+		.session = session,
+		.head = head,
+		.err = err,
+		.arena = a,
+		.without_seq = without_seq,
+		.every_entry = true,
+		.bytes_max = CONTEXT_RAW_BYTES_MAX,
+		.phase = PHASE_TAIL,
+		.chosen = MAP_INIT,
+	};
+	int rc = leaf_seq != 0 ? walk_run(&w, leaf_seq) : 0;
+	return rc == 0 ? raw_make(out, &w) : rc;
 }
 
 /* ---- The calls ----------------------------------------------------------- */

@@ -7,6 +7,12 @@
 
 #include "core/read.h"
 
+/*
+ * What is read of a path at most to compact it. More than a context may have:
+ * one that is too large for a model must still be one that can be compacted.
+ */
+#define CONTEXT_RAW_BYTES_MAX ((size_t)1 << 30)
+
 /* The settings in force. {NULL,0}: not known (yet). */
 typedef struct settings {
 	sheaf_str provider;
@@ -64,6 +70,31 @@ int kept_locate(sheaf_session *s, const sheaf_head *head, sheaf_str id, uint64_t
 /* The kind of the record with this seq; SHEAF_KIND_OTHER_FACT for one that cannot be read. */
 int row_kind(sheaf_session *s, const sheaf_head *head, uint64_t seq, int32_t *kind,
              sheaf_error *err);
+
+/* ---- As recorded --------------------------------------------------------- */
+
+typedef struct raw_entry {
+	const sheaf_entry *entry;
+	const sheaf_item *item; /* NULL: it gives none */
+} raw_entry;
+
+/* What a context is made of, in the order of the path, before anything is mended. */
+typedef struct context_raw {
+	const sheaf_item *const *given; /* by the deciding compaction: summary, replacement */
+	size_t given_count;
+	const raw_entry *entries; /* all of them: what it keeps, then what follows it */
+	size_t count;
+	size_t kept; /* how many of them lie before it */
+	const sheaf_entry *compaction;
+	compaction_info info;
+	settings settings; /* in force at the leaf */
+	size_t bytes;
+} context_raw;
+
+/* From the entry leaf_seq (0: before the first), as if the compaction without_seq (0: none) were
+ * not there. Everything is in `a`. As sheaf_session_context(). */
+int context_raw_read(context_raw *out, sheaf_session *session, const sheaf_head *head,
+                     uint64_t leaf_seq, uint64_t without_seq, arena *a, sheaf_error *err);
 
 /* ---- Items --------------------------------------------------------------- */
 

@@ -262,6 +262,8 @@ static int custom_item(const sheaf_item **out, const sheaf_entry *entry, arena *
 {
 	sheaf_str payload = members_inside(members_find(entry->body, "custom"));
 	sheaf_str content = members_find(payload, "content"), text;
+	if (!str_is(members_find(payload, "in_context"), "true"))
+		return 0;
 	if (is_array(content))
 		return custom_parts(out, entry, content, a, doc, err);
 	int rc = string_read(&text, content, a, doc, err);
