@@ -10,6 +10,9 @@
 #define TODO_STATUSES "pending in_progress completed"
 #define PLAN_STATUSES "draft approved executing completed failed cancelled"
 
+#define FORMATS "anthropic openai-chat openai-responses gemini"
+#define THINKING_LEVELS "off minimal low medium high"
+
 const opt global_options[] = {
 	{OPT_STORE, 'S', "store", "URL", "where: jsonl:PATH, postgres://..., redis://...", NULL},
 	{OPT_APP, 0, "app", "APP", "the app whose sessions are meant", NULL},
@@ -96,8 +99,19 @@ static const opt options_context[] = {
 	{OPT_BRANCH, 'b', "branch", "NAME", "of this branch instead of main", NULL},
 	{OPT_LEAF, 'l', "leaf", "ENTRY", "as of this entry instead of the branch's leaf", NULL},
 	{OPT_AGENT, 0, "agent", "AGENT", "only what this agent may see", NULL},
+	{OPT_FORMAT, 'f', "format", "FORMAT", "as the request body of a provider", "text " FORMATS},
+	{OPT_CHECK, 0, "check", NULL, "hold the request against the provider's rules", NULL},
 	{OPT_PROVIDER, 0, "provider", "NAME", "as for this provider", NULL},
-	{OPT_MODEL, 0, "model", "NAME", "as for this model", NULL},
+	{OPT_MODEL, 'm', "model", "NAME", "as for this model (default: the session's)", NULL},
+	{OPT_SYSTEM, 's', "system", "TEXT", "the system text, or @FILE", NULL},
+	{OPT_TOOLS, 0, "tools", "FILE", "JSON list of {name, description, schema}", NULL},
+	{OPT_THINKING, 0, "thinking", "LEVEL", "off, minimal, low, medium or high",
+         THINKING_LEVELS},
+	{OPT_CACHE, 0, "cache", "WHAT", "full (default), system, messages or off",
+         "full system messages off"},
+	{OPT_BYTES, 0, "bytes", "N", "at most so many bytes", NULL},
+	{OPT_ELIDE, 0, "elide", "WHAT", "what may go for that: images,outputs", NULL},
+	{OPT_TOKENS, 0, "tokens", NULL, "estimate its tokens, and say what is cached", NULL},
 	{OPT_WITHOUT_COMPACTION, 0, "without-compaction", NULL, "as if never compacted", NULL},
 	{OPT_ALLOW_DAMAGE, 0, "allow-damage", NULL, "go on past records that cannot be read", NULL},
 	{0},
@@ -296,12 +310,24 @@ const command commands[] = {
 	{
 		.name = "context",
 		.brief = "see what a model would see",
-		.synopsis = "context [SESSION]",
+		.synopsis = "context [SESSION]\n"
+			    "context [SESSION] --format FORMAT [--check]\n"
+			    "context - --format FORMAT --check",
 		.about =
 			"The path resolved through its newest compaction, with every tool call answered\n"
 			"exactly once. What had to be mended is noted on stderr. Without SESSION, the\n"
-			"newest one. With --json one object with items, notes and the settings in force.",
-		.examples = "sheaf context demo\nsheaf context demo --json | jq '.items[].role'",
+			"newest one. With --json one object with items, notes and the settings in force.\n"
+			"\n"
+			"With --format the body of the request, as a provider takes it: anthropic,\n"
+			"openai-chat, openai-responses or gemini. A pipe gets exactly its bytes and a\n"
+			"line break. --json puts format, path, tokens, cache marks and notes around it.\n"
+			"\n"
+			"--check prints the rules the body breaks in place of it, and fails with exit\n"
+			"code 1 if there are any; for SESSION `-` it takes any body from stdin.",
+		.examples = "sheaf context demo\n"
+			    "sheaf context demo --json | jq '.items[].role'\n"
+			    "sheaf context demo --format anthropic --model claude-sonnet-4-5\n"
+			    "sheaf context demo --format gemini --leaf @12 --check",
 		.run = cmd_context,
 		.words_max = 1,
 		.word = WORD_SESSION,
