@@ -387,10 +387,13 @@ static bool has_block(const json_val *message, const char *type)
 	return false;
 }
 
-/* With thinking on, the reply that a tool loop goes on with begins with its thinking. */
+/*
+ * With thinking on, a turn that is going on begins with thinking: the first reply
+ * since somebody said something else than the results of tools.
+ */
 static void check_thinking_on(state *s, const json_val *body)
 {
-	const json_val *thinking = json_get(body, "thinking"), *last = NULL;
+	const json_val *thinking = json_get(body, "thinking"), *first = NULL;
 	uint64_t budget, most;
 	size_t at = 0, i = 0;
 	if (!check_is(json_get(thinking, "type"), "enabled"))
@@ -401,15 +404,17 @@ static void check_thinking_on(state *s, const json_val *body)
 		          "budget_tokens is at least 1024 and less than max_tokens",
 		          "thinking.budget_tokens");
 	for (json_iter it = json_each(s->messages); json_next(&it); i++) {
-		if (role_of(it.value) == IN_ASSISTANT) {
-			last = it.value;
+		if (role_of(it.value) == IN_ASSISTANT && first == NULL) {
+			first = it.value;
 			at = i;
+		} else if (role_of(it.value) != IN_ASSISTANT &&
+		           !has_block(it.value, "tool_result")) {
+			first = NULL;
 		}
 	}
-	bool loop = last != NULL && (has_block(last, "tool_use") || at + 1 == s->count);
-	if (loop && !begins_with_thinking(last))
+	if (first != NULL && !begins_with_thinking(first))
 		check_say(s->c, "thinking_first",
-		          "with thinking on, the last reply must begin with its thinking",
+		          "with thinking on, a turn that is going on must begin with thinking",
 		          "messages[%zu]", at);
 }
 
