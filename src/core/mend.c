@@ -8,7 +8,6 @@
 #include "core/mend.h"
 
 #include <stdbool.h>
-#include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -40,6 +39,7 @@ typedef struct call {
 	size_t item;
 	size_t part;
 	size_t below; /* the next open call with the same id, NONE at the end */
+	size_t rank;  /* which answer of its message this one is, as they came */
 	size_t answer_item;
 	size_t answer_part;
 } call;
@@ -62,6 +62,7 @@ typedef struct mender {
 	arena *arena;
 	size_t *first_part;      /* count + 1: where an item's parts begin in `parts` */
 	size_t *first_call;      /* count + 1: where an item's calls begin in `calls` */
+	size_t *answered;        /* count: how many of an item's calls have an answer */
 	uint64_t *content_after; /* how much content there is up to the end of an item */
 	uint64_t content;
 	judged *parts;
@@ -80,6 +81,7 @@ static void mender_free(mender *m)
 {
 	mem_free(m->first_part);
 	mem_free(m->first_call);
+	mem_free(m->answered);
 	mem_free(m->content_after);
 	mem_free(m->parts);
 	mem_free(m->calls);
@@ -160,6 +162,7 @@ static void judge_answer(mender *m, size_t item, size_t part, judged *j)
 	call *c = &m->calls[n->open];
 	c->answer_item = item;
 	c->answer_part = part;
+	c->rank = m->answered[c->item]++;
 	j->fate = FATE_ANSWER;
 	j->late = c->item == item || m->content_after[c->item] != m->content;
 	if (n->last == n->open)
@@ -231,6 +234,22 @@ static int judge_all(mender *m)
 		m->content_after[i] = m->content;
 	}
 	m->first_call[m->count] = m->call_count;
+	return 0;
+}
+
+/* Puts the calls of each message in the order of their answers; those without one come last. */
+static int order_calls(mender *m)
+{
+	call *calls = mem_alloc((m->call_count + 1) * sizeof(*calls));
+	if (calls == NULL)
+		return SHEAF_NOMEM;
+	for (size_t k = 0; k < m->call_count; k++) {
+		const call *c = &m->calls[k];
+		size_t rank = c->answer_item != NONE ? c->rank : m->answered[c->item]++;
+		calls[m->first_call[c->item] + rank] = *c;
+	}
+	mem_free(m->calls);
+	m->calls = calls;
 	return 0;
 }
 
@@ -453,24 +472,10 @@ static int emit_split(mender *m, size_t first, size_t n)
 	return out_add_view(m, source, view);
 }
 
-/* Answers in the order they came in, then the calls nobody answered. */
-static int by_answer(const void *a, const void *b)
-{
-	const call *x = a, *y = b;
-	if (x->answer_item != y->answer_item)
-		return x->answer_item < y->answer_item ? -1 : 1;
-	size_t left = x->answer_item != NONE ? x->answer_part : x->part;
-	size_t right = y->answer_item != NONE ? y->answer_part : y->part;
-	return left < right ? -1 : left > right;
-}
-
 /* Behind item `i` the answers to its calls. `closed`: something of the item follows them. */
 static int emit_answers(mender *m, size_t i, bool closed)
 {
 	size_t end = m->first_call[i + 1];
-	if (end - m->first_call[i] > 1)
-		qsort(&m->calls[m->first_call[i]], end - m->first_call[i], sizeof(*m->calls),
-		      by_answer);
 	for (size_t k = m->first_call[i], n; k < end; k += n) {
 		size_t item = m->calls[k].answer_item;
 		int rc;
@@ -639,8 +644,10 @@ static int mender_begin(mender *m)
 	size_t total = 0;
 	m->first_part = mem_alloc((m->count + 1) * sizeof(*m->first_part));
 	m->first_call = mem_alloc((m->count + 1) * sizeof(*m->first_call));
+	m->answered = mem_zalloc((m->count + 1) * sizeof(*m->answered));
 	m->content_after = mem_alloc((m->count + 1) * sizeof(*m->content_after));
-	if (m->first_part == NULL || m->first_call == NULL || m->content_after == NULL)
+	if (m->first_part == NULL || m->first_call == NULL || m->answered == NULL ||
+	    m->content_after == NULL)
 		return SHEAF_NOMEM;
 	for (size_t i = 0; i < m->count; i++) {
 		m->first_part[i] = total;
@@ -680,6 +687,8 @@ int mend_items(mended *out, const sheaf_item *const *items, size_t count, sheaf_
 	int rc = mender_begin(&m);
 	if (rc == 0)
 		rc = judge_all(&m);
+	if (rc == 0)
+		rc = order_calls(&m);
 	for (size_t i = 0; rc == 0 && i < count; i++)
 		rc = emit_item(&m, i);
 	if (rc == 0)

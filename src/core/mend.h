@@ -2,9 +2,10 @@
  * Mending: from what is on a path to what a provider accepts.
  *
  * A pure function over a list of items. Behind every message with tool calls
- * come the answers to these calls, in the order they came in, each once, and
- * there are no answers anywhere else. It looks at parts, not at roles: results
- * inside user messages (as some tools write them) count like tool messages.
+ * come the answers to these calls, each once, in the order they came in, then
+ * the made-up ones, and there are no answers anywhere else. It looks at parts,
+ * not at roles: results inside user messages (as some tools write them) count
+ * like tool messages.
  */
 #ifndef CORE_MEND_H
 #define CORE_MEND_H

@@ -100,7 +100,7 @@ CASE(interrupted_some_of_several)
 	ANSWER(s, "c2", "only this", .id = "t2");
 	SAY(s, "user", "go on", .id = "u1");
 	const sheaf_context *c = t_context(t, s);
-	ITEMS(c, "a1 !c1 t2 !c3 u1"); /* in the order of the calls */
+	ITEMS(c, "a1 t2 !c1 !c3 u1"); /* what came, then what is made up */
 	EQ(c->note_count, 2);
 }
 

@@ -172,30 +172,29 @@ static void answer_item(answer *a, const m_record *r)
 	}
 }
 
-/* Behind a message with calls: their answers, those out of one message together. */
+/*
+ * Behind a message with calls: their answers as they came, those out of one
+ * message together; then what is made up for the others.
+ */
 static void answer_calls(answer *a, m_record *const *records, const part *parts, size_t count,
                          size_t item, int notes[9])
 {
+	size_t from = NONE;
 	for (size_t i = 0; i < count; i++) {
-		if (parts[i].answer || parts[i].item != item)
+		if (!parts[i].answer || parts[i].partner == NONE ||
+		    parts[parts[i].partner].item != item)
 			continue;
-		if (parts[i].partner == NONE) {
-			answer_add(a, " tool(!c%d)", parts[i].number);
-			notes[SHEAF_NOTE_INTERRUPTED]++;
+		if (parts[i].item != from)
+			answer_add(a, "%s tool(", from != NONE ? ")" : "");
+		from = parts[i].item;
+		answer_add(a, "c%d=%s;", parts[i].number, records[from]->spec.text);
+	}
+	answer_add(a, "%s", from != NONE ? ")" : "");
+	for (size_t i = 0; i < count; i++) {
+		if (parts[i].answer || parts[i].item != item || parts[i].partner != NONE)
 			continue;
-		}
-		size_t from = parts[parts[i].partner].item;
-		answer_add(a, " tool(");
-		for (; i < count; i++) {
-			bool here = !parts[i].answer && parts[i].item == item &&
-			            parts[i].partner != NONE &&
-			            parts[parts[i].partner].item == from;
-			if (!here)
-				break;
-			answer_add(a, "c%d=%s;", parts[i].number, records[from]->spec.text);
-		}
-		answer_add(a, ")");
-		i--;
+		answer_add(a, " tool(!c%d)", parts[i].number);
+		notes[SHEAF_NOTE_INTERRUPTED]++;
 	}
 }
 
