@@ -16,13 +16,15 @@ static void writes_a_conversation(void **state)
 	                             "'signature':'cmVk'}}," TEXT("Hi") "," CALL("c1", "read",
 	                                                                         "{ 'n':1.0 }"));
 	say(&k, "tool", ANSWER("c1", "out"));
-	sees(&k, &how, "messages",
-	     "[" USER(
-		     "Hello") ",{'role':'assistant','content':["
-	                      "{'type':'thinking','thinking':'hm','signature':'c2ln'},"
-	                      "{'type':'redacted_thinking','data':'cmVk'},{'type':'text','text':'Hi'},"
-	                      "{'type':'tool_use','id':'c1','name':'read','input':{ 'n':1.0 }}]},"
-	                      "{'role':'user','content':[{'type':'tool_result','tool_use_id':'c1','content':'out'}]}]");
+	sees_noted(
+		&k, &how, "messages",
+		"[" USER(
+			"Hello") ",{'role':'assistant','content':["
+				 "{'type':'thinking','thinking':'hm','signature':'c2ln'},"
+				 "{'type':'redacted_thinking','data':'cmVk'},{'type':'text','text':'Hi'},"
+				 "{'type':'tool_use','id':'c1','name':'read','input':{ 'n':1.0 }}]},"
+				 "{'role':'user','content':[{'type':'tool_result','tool_use_id':'c1','content':'out'}]}]",
+		SHEAF_NOTE_TOOLS, 1);
 	kit_close(&k);
 }
 
