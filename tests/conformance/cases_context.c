@@ -187,7 +187,7 @@ CASE(answers_in_another_order)
 	ANSWER(s, "c1", "one", .id = "t1");
 	SAY(s, "assistant", "fine", .id = "a2");
 	const sheaf_context *c = t_context(t, s);
-	ITEMS(c, "a1 t1 t2 a2");
+	ITEMS(c, "a1 t2 t1 a2");
 	EQ(t_path(t, s, NULL)->count, 4);
 }
 
