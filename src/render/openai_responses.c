@@ -22,6 +22,7 @@ typedef struct responses {
 	/* Reasoning that nothing has followed yet: where it begins, and the elements before it. */
 	size_t tail, tail_count;
 	bool in_tail;
+	size_t passed; /* items of the context that have been gone by */
 } responses;
 
 /* Members that are written here whatever came with a part. */
@@ -455,12 +456,25 @@ static void tail_drop(responses *s)
 	openai_note(&s->w, SHEAF_NOTE_FOREIGN_THINKING, (sheaf_str){NULL, 0});
 }
 
+/* Whether a reply of which nothing but reasoning was left stood right before this message. */
+static bool lost_before(responses *s, const message *m)
+{
+	const sheaf_context *c = s->w.r->context;
+	bool lost = false;
+	if (m->item == NULL || (s->passed != 0 && c->items[s->passed - 1] == m->item))
+		return false;
+	while (s->passed < c->count && c->items[s->passed++] != m->item)
+		lost = str_is(c->items[s->passed - 1]->message->role, SHEAF_ROLE_ASSISTANT);
+	return lost;
+}
+
 static void message_write(responses *s, const message *m)
 {
 	s->w.at = m;
+	bool lost = lost_before(s, m);
 	/* Messages that follow each other may be pieces of one reply. */
 	if (m->role == ROLE_ASSISTANT)
-		s->bare = s->bare || is_bare(m);
+		s->bare = s->bare || lost || is_bare(m);
 	else
 		s->bare = false;
 	s->in_tail = false;
