@@ -38,7 +38,7 @@ enum {
 typedef struct sheaf_reply {
 	sheaf_message *message; /* assistant; owned by the reply; NULL if nothing was said */
 	int32_t stop;           /* SHEAF_STOP_*; message's stop_reason is the provider's own word */
-	int32_t complete;       /* 0: the stream ended before the reply did */
+	int32_t complete;       /* 0: the stream ended before the reply did, or an error came */
 	int32_t fault;          /* SHEAF_FAULT_*: the body or an event was an error */
 	int32_t call_count;     /* tool calls in it */
 	sheaf_str fault_text;   /* the provider's words */
@@ -80,17 +80,21 @@ SHEAF_API sheaf_stream *sheaf_stream_new(int32_t format, sheaf_str provider, she
                                          sheaf_delta_fn on_delta, void *ctx);
 
 /**
- * Takes bytes as they come, cut anywhere.
- * @return 0; SHEAF_FORMAT (not such a stream: nothing more is taken), SHEAF_TOO_LARGE, SHEAF_NOMEM
+ * Takes bytes as they come, cut anywhere. A whole body in place of events is
+ * understood, too: some servers do not stream although they are asked to.
+ * @return 0; SHEAF_FORMAT (not such a stream: nothing more is taken), SHEAF_TOO_LARGE (an event,
+ *         or the reply), SHEAF_NOMEM
  */
 SHEAF_API int sheaf_stream_feed(sheaf_stream *stream, sheaf_str bytes, sheaf_error *err);
 
-/** Whether the event that ends a reply was seen. */
+/** Whether the event that ends a reply, or an error, was seen: nothing more needs to be read. */
 SHEAF_API int sheaf_stream_done(const sheaf_stream *stream);
 
 /**
- * The reply as far as it came. A tool call whose input did not arrive whole is
- * left out; text and unsigned thinking that did stay. Caller frees it.
+ * Ends the stream and gives the reply as far as it came. A tool call whose input
+ * did not arrive whole is left out; text and unsigned thinking that did stay.
+ * What feeding called SHEAF_FORMAT ends a reply like a cut. Caller frees it.
+ * @return 0; SHEAF_TOO_LARGE, SHEAF_NOMEM (also if feeding was), SHEAF_INVALID
  */
 SHEAF_API int sheaf_stream_reply(sheaf_reply **out, sheaf_stream *stream, sheaf_error *err);
 SHEAF_API void sheaf_stream_free(sheaf_stream *stream);
@@ -109,9 +113,13 @@ SHEAF_API void sheaf_messages_free(const sheaf_messages *messages);
 /**
  * The `messages`, `input` or `contents` array of a request as messages: the
  * inverse of rendering. One element of the array is one message, but items of
- * one response (Responses) are joined, as are results that answer one message.
- * Broken text is mended.
- * @return 0; SHEAF_FORMAT, SHEAF_INVALID, SHEAF_NOMEM
+ * one response (Responses) are joined, as are results that answer one message;
+ * an element with results and more is two messages, the results first. Elements
+ * with nothing in them are passed over. Broken text is mended. What a result
+ * holds beside text, images and documents is in it as the text of its JSON.
+ * @param provider  recorded on the assistant's messages; {NULL,0} = the format's
+ * @return 0; SHEAF_FORMAT (an element that is no message), SHEAF_INVALID (no such format),
+ *         SHEAF_TOO_LARGE (a message no record can hold), SHEAF_NOMEM
  */
 SHEAF_API int sheaf_ingest_messages(sheaf_messages **out, int32_t format, sheaf_str provider,
                                     sheaf_str array, sheaf_error *err);

@@ -62,12 +62,15 @@ typedef struct piece {
 	bool done;      /* it came whole */
 	bool redacted;  /* thinking */
 	bool item;      /* Responses: `raw` is an item still to be read */
+	bool list;      /* result: what it holds follows as inner pieces, not as `text` */
+	bool inner;     /* stands in the result before it */
+	int is_error;   /* result: 1, 0, -1 = not said */
 	uint64_t index; /* the provider's number for it in a stream */
 	buf text;       /* text, thinking; call: input as it arrives */
 	buf raw;        /* opaque: its JSON; call: input that came at once; image: data */
 	buf signature;
-	buf id;
-	buf name;      /* call: the tool; image: media type */
+	buf id;        /* call, result: of the call; image: "base64" or "url" */
+	buf name;      /* call, result: the tool; image: media type */
 	buf ext;       /* members without braces */
 	buf citations; /* Anthropic: elements without brackets */
 } piece;
@@ -82,6 +85,7 @@ typedef struct draft {
 	buf stop_word;
 	buf fault_text;
 	sheaf_usage usage;
+	uint64_t salt;      /* makes ids that are made up differ from message to message */
 	uint64_t counts[8]; /* the provider's own numbers, as its file names them */
 	int32_t stop;
 	int32_t fault;
@@ -94,12 +98,13 @@ typedef struct draft {
 } draft;
 
 /* One wire format. Handlers report failures with draft_fail(). */
+struct taking;
 typedef struct ingest_format {
-	const char *name;
-	const char *provider;
+	int32_t format;
 	void (*body)(draft *d, node root);                  /* a whole reply */
 	void (*event)(draft *d, sheaf_str name, node data); /* one event of a stream */
 	void (*end)(draft *d);                              /* the stream is over; or NULL */
+	void (*message)(struct taking *t, node element);    /* an element of a request's list */
 } ingest_format;
 
 const ingest_format *ingest_format_of(int32_t format); /* NULL if there is none */
@@ -109,7 +114,7 @@ extern const ingest_format ingest_chat;
 extern const ingest_format ingest_responses;
 extern const ingest_format ingest_gemini;
 
-void draft_clear(draft *d); /* for _cleanup_ too */
+void draft_clear(draft *d); /* for _cleanup_ too; it can be used again */
 void draft_fail(draft *d, int code);
 
 /* A new last piece; NULL after a failure. Pointers to pieces hold until the next one is made. */
@@ -131,11 +136,59 @@ void draft_ext_others(draft *d, piece *p, node object, const char *const *known)
 void draft_set(draft *d, buf *to, sheaf_str text);
 /* A part only the format understands, whole. */
 void draft_opaque(draft *d, node value);
+/* A text, whole. */
+piece *draft_text(draft *d, sheaf_str text);
+/* An image or a document by its address, which may hold it: data:image/png;base64,… */
+piece *draft_source(draft *d, int32_t kind, sheaf_str url);
+/* A tool's answer, whole, still without content. */
+piece *draft_result(draft *d, sheaf_str tool_use_id, sheaf_str tool_name, int is_error);
 /* An error object of the provider's. */
 void draft_fault(draft *d, node root);
 
+/* An id for a call that came without one: the same for the same reply, else another. */
+void draft_call_id(const draft *d, const piece *p, buf *out);
+
+/* What became of a draft. */
+typedef struct made {
+	sheaf_message *message; /* NULL if there was nothing to say */
+	int32_t calls;
+	size_t opaque;
+} made;
+
+/* The message a draft amounts to. 0 or a failure; caller frees it. */
+int draft_message(made *out, const draft *d, const char *role);
+
 /* The reply the draft amounts to; provider and model as sheaf_ingest_reply() takes them. */
 int draft_reply(sheaf_reply **out, draft *d, sheaf_str provider, sheaf_str model, sheaf_error *err);
+
+/* ---- Lists of messages ------------------------------------------------------ */
+
+/* A call that was not answered yet. */
+typedef struct open_call {
+	buf id;
+	buf name;
+} open_call;
+
+/* A list that is being taken. */
+typedef struct taking {
+	draft draft;      /* of the message that is being read */
+	const char *role; /* its role, or NULL */
+	open_call *calls; /* of the last message that has any; for formats without ids */
+	size_t call_count, call_room;
+	uint64_t element; /* which one of the list is being read */
+	sheaf_str provider;
+	sheaf_message **items;
+	size_t count, room;
+	size_t opaque;
+	int status; /* the first failure */
+} taking;
+
+/* The draft to read into: that of a new message, or of the last one if that has the same role
+ * and `join` is set. NULL after a failure. */
+draft *take_message(taking *t, const char *role, bool join);
+void take_fail(taking *t, int code);
+/* The content of a result: a text, or parts each of which `add` puts into the draft. */
+void take_content(draft *d, size_t result, node content, void (*add)(draft *d, node part));
 
 /* ---- Failures -------------------------------------------------------------- */
 

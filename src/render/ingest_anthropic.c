@@ -76,10 +76,11 @@ static void read_message(draft *d, node message)
 /* A content block, whole or as it begins. */
 static void read_block(draft *d, uint64_t index, node block)
 {
-	static const char *const of_text[] = {"type", "text", "citations", NULL};
-	static const char *const of_thinking[] = {"type", "thinking", "signature", NULL};
-	static const char *const of_redacted[] = {"type", "data", NULL};
-	static const char *const of_call[] = {"type", "id", "name", "input", NULL};
+	static const char *const of_text[] = {"type", "text", "citations", "cache_control", NULL};
+	static const char *const of_thinking[] = {"type", "thinking", "signature", "cache_control",
+	                                          NULL};
+	static const char *const of_redacted[] = {"type", "data", "cache_control", NULL};
+	static const char *const of_call[] = {"type", "id", "name", "input", "cache_control", NULL};
 	sheaf_str type = node_string(block, "type");
 	if (type.ptr == NULL)
 		return;
@@ -114,6 +115,16 @@ static void read_block(draft *d, uint64_t index, node block)
 	}
 }
 
+static void read_blocks(draft *d, node content)
+{
+	for (node_iter it = node_each(content); node_next(&it);) {
+		size_t before = d->count;
+		read_block(d, before, it.value);
+		if (d->count != before)
+			draft_last(d)->done = true;
+	}
+}
+
 static void body(draft *d, node root)
 {
 	node content = node_get(root, "content");
@@ -121,12 +132,7 @@ static void body(draft *d, node root)
 		draft_fail(d, SHEAF_FORMAT);
 		return;
 	}
-	for (node_iter it = node_each(content); node_next(&it);) {
-		size_t before = d->count;
-		read_block(d, before, it.value);
-		if (d->count != before)
-			draft_last(d)->done = true;
-	}
+	read_blocks(d, content);
 	read_message(d, root);
 }
 
@@ -235,9 +241,116 @@ static void event(draft *d, sheaf_str name, node data)
 	}
 }
 
+/* ---- Messages -------------------------------------------------------------- */
+
+/* An image or a document whose bytes or address are known; false for others. */
+static bool read_media(draft *d, node block)
+{
+	static const char *const known[] = {"type", "source", "cache_control", NULL};
+	node from = node_get(block, "source");
+	sheaf_str type = node_string(block, "type"), kind = node_string(from, "type");
+	bool image = str_is(type, "image");
+	if ((!image && !str_is(type, "document")) || kind.ptr == NULL)
+		return false;
+	bool base64 = str_is(kind, "base64");
+	if (!base64 && !str_is(kind, "url"))
+		return false;
+	piece *p = draft_piece(d, image ? SHEAF_PART_IMAGE : SHEAF_PART_DOCUMENT, 0);
+	if (p == NULL)
+		return true;
+	draft_add(d, &p->id, kind);
+	draft_add(d, &p->name, node_string(from, "media_type"));
+	draft_add(d, &p->raw, node_string(from, base64 ? "data" : "url"));
+	draft_ext_others(d, p, block, known);
+	p->done = true;
+	return true;
+}
+
+/* What a result holds. It has no place for parts that are none of ours: their JSON is text. */
+static void read_inner(draft *d, node block)
+{
+	sheaf_str type = node_string(block, "type");
+	size_t before = d->count;
+	if (type.ptr != NULL && str_is(type, "text"))
+		read_block(d, 0, block);
+	else if (type.ptr == NULL || !read_media(d, block))
+		(void)draft_text(d, block.text);
+	if (d->count != before)
+		draft_last(d)->done = true;
+}
+
+static void read_result(draft *d, node block)
+{
+	static const char *const known[] = {"type",     "tool_use_id",   "content",
+	                                    "is_error", "cache_control", NULL};
+	node is_error = node_get(block, "is_error");
+	piece *p = draft_result(d, node_string(block, "tool_use_id"), (sheaf_str){NULL, 0},
+	                        json_is_bool(is_error.v) ? json_bool(is_error.v) : -1);
+	if (p == NULL)
+		return;
+	draft_ext_others(d, p, block, known);
+	take_content(d, d->count - 1, node_get(block, "content"), read_inner);
+}
+
+static bool is_result(node block)
+{
+	sheaf_str type = node_string(block, "type");
+	return type.ptr != NULL && str_is(type, "tool_result");
+}
+
+/* The user's side: results are a message of their own, before the rest. */
+static void take_user(taking *t, node content)
+{
+	draft *d;
+	for (node_iter it = node_each(content); node_next(&it);) {
+		if (is_result(it.value) && (d = take_message(t, SHEAF_ROLE_TOOL, true)) != NULL)
+			read_result(d, it.value);
+	}
+	bool first = true;
+	for (node_iter it = node_each(content); node_next(&it);) {
+		if (is_result(it.value))
+			continue;
+		d = take_message(t, SHEAF_ROLE_USER, !first);
+		first = false;
+		if (d == NULL)
+			return;
+		sheaf_str type = node_string(it.value, "type");
+		if (type.ptr == NULL || !read_media(d, it.value))
+			read_block(d, d->count, it.value);
+		if (draft_last(d) != NULL)
+			draft_last(d)->done = true;
+	}
+}
+
+static void message(taking *t, node element)
+{
+	sheaf_str role = node_string(element, "role");
+	node content = node_get(element, "content");
+	bool user = role.ptr != NULL && str_is(role, "user");
+	const char *ours = user                                            ? SHEAF_ROLE_USER
+	                   : role.ptr != NULL && str_is(role, "assistant") ? SHEAF_ROLE_ASSISTANT
+	                   : role.ptr != NULL && str_is(role, "system")    ? SHEAF_ROLE_SYSTEM
+	                                                                   : NULL;
+	if (ours == NULL) {
+		take_fail(t, SHEAF_FORMAT);
+		return;
+	}
+	if (user && json_type_of(content.v) == JSON_ARRAY) {
+		take_user(t, content);
+		return;
+	}
+	draft *d = take_message(t, ours, false);
+	if (d == NULL)
+		return;
+	if (json_type_of(content.v) == JSON_STRING)
+		(void)draft_text(d, json_string(content.v));
+	else
+		read_blocks(d, content);
+}
+
 const ingest_format ingest_anthropic = {
-	.name = "anthropic",
-	.provider = "anthropic",
+	.format = SHEAF_FORMAT_ANTHROPIC,
 	.body = body,
 	.event = event,
+	.message = message,
 };

@@ -212,10 +212,108 @@ static void end(draft *d)
 		all_done(d);
 }
 
+/* ---- Messages -------------------------------------------------------------- */
+
+/* A part of a user's, system's or tool's message. */
+static void read_part(draft *d, node part)
+{
+	static const char *const of_image[] = {"url", NULL};
+	static const char *const of_file[] = {"file_data", NULL};
+	sheaf_str type = node_string(part, "type");
+	node image = node_get(part, "image_url"), file = node_get(part, "file");
+	sheaf_str url = node_string(image, "url"), data = node_string(file, "file_data");
+	if (json_type_of(image.v) == JSON_STRING)
+		url = json_string(image.v);
+	piece *p;
+	if (type.ptr != NULL && str_is(type, "text")) {
+		(void)draft_text(d, node_string(part, "text"));
+	} else if (url.ptr != NULL) {
+		if ((p = draft_source(d, SHEAF_PART_IMAGE, url)) != NULL)
+			draft_ext_others(d, p, image, of_image);
+	} else if (data.ptr != NULL && str_starts(data, "data:")) {
+		if ((p = draft_source(d, SHEAF_PART_DOCUMENT, data)) != NULL)
+			draft_ext_others(d, p, file, of_file);
+	} else {
+		draft_opaque(d, part);
+	}
+}
+
+static void read_parts(draft *d, node content)
+{
+	if (json_type_of(content.v) == JSON_STRING)
+		(void)draft_text(d, json_string(content.v));
+	for (node_iter it = node_each(content); node_next(&it);)
+		read_part(d, it.value);
+}
+
+/* A result holds text; of anything else its JSON is that. */
+static void read_inner(draft *d, node part)
+{
+	sheaf_str text = node_string(part, "text");
+	(void)draft_text(d, text.ptr != NULL ? text : part.text);
+}
+
+static void read_result(draft *d, node element)
+{
+	static const char *const known[] = {"role", "tool_call_id", "content", "name", NULL};
+	sheaf_str id = node_string(element, "tool_call_id"), name = node_string(element, "name");
+	/* Before there were ids a result was known by its tool. */
+	piece *p = draft_result(d, id.ptr != NULL ? id : name, name, -1);
+	if (p == NULL)
+		return;
+	draft_ext_others(d, p, element, known);
+	take_content(d, d->count - 1, node_get(element, "content"), read_inner);
+}
+
+/* Members of the message beside what was said stand with its first text. */
+static void read_others(draft *d, node element, const char *const *known)
+{
+	for (size_t i = 0; i < d->count; i++) {
+		if (d->pieces[i].kind == SHEAF_PART_TEXT) {
+			draft_ext_others(d, &d->pieces[i], element, known);
+			return;
+		}
+	}
+}
+
+static void message(taking *t, node element)
+{
+	static const char *const known[] = {"role", "content", NULL};
+	static const struct {
+		const char *theirs;
+		const char *ours;
+	} roles[] = {
+		{"user", SHEAF_ROLE_USER},     {"assistant", SHEAF_ROLE_ASSISTANT},
+		{"tool", SHEAF_ROLE_TOOL},     {"function", SHEAF_ROLE_TOOL},
+		{"system", SHEAF_ROLE_SYSTEM}, {"developer", SHEAF_ROLE_DEVELOPER},
+	};
+	sheaf_str role = node_string(element, "role");
+	size_t i = 0;
+	while (role.ptr != NULL && i < COUNT_OF(roles) && !str_is(role, roles[i].theirs))
+		i++;
+	if (role.ptr == NULL || i == COUNT_OF(roles)) {
+		take_fail(t, SHEAF_FORMAT);
+		return;
+	}
+	bool result = str_is(role, "tool") || str_is(role, "function");
+	draft *d = take_message(t, roles[i].ours, result);
+	if (d == NULL)
+		return;
+	if (result) {
+		read_result(d, element);
+	} else if (str_is(role, "assistant")) {
+		read_message(d, element, true);
+		all_done(d);
+	} else {
+		read_parts(d, node_get(element, "content"));
+		read_others(d, element, known);
+	}
+}
+
 const ingest_format ingest_chat = {
-	.name = "openai-chat",
-	.provider = "openai",
+	.format = SHEAF_FORMAT_OPENAI_CHAT,
 	.body = body,
 	.event = event,
 	.end = end,
+	.message = message,
 };

@@ -12,6 +12,8 @@
 
 /* How deep a part's `ext` stands: record, message, content, part, payload. */
 #define EXT_DEPTH 5u
+/* A part of a result stands below that: payload, content, part. */
+#define RESULT_DEPTH 3u
 
 static void piece_free(piece *p)
 {
@@ -26,6 +28,8 @@ void draft_clear(draft *d)
 	for (size_t i = 0; i < d->count; i++)
 		piece_free(&d->pieces[i]);
 	mem_free(d->pieces);
+	d->pieces = NULL;
+	d->count = d->room = d->bytes = 0;
 	buf_free(&d->response_id);
 	buf_free(&d->model);
 	buf_free(&d->stop_word);
@@ -53,7 +57,7 @@ piece *draft_piece(draft *d, int32_t kind, uint64_t index)
 	}
 	d->pieces = pieces;
 	piece *p = &d->pieces[d->count++];
-	*p = (piece){.kind = kind, .index = index};
+	*p = (piece){.kind = kind, .index = index, .is_error = -1};
 	return p;
 }
 
@@ -143,6 +147,53 @@ void draft_opaque(draft *d, node value)
 	p->done = true;
 }
 
+piece *draft_text(draft *d, sheaf_str text)
+{
+	piece *p = draft_piece(d, SHEAF_PART_TEXT, 0);
+	if (p == NULL)
+		return NULL;
+	draft_add(d, &p->text, text);
+	p->done = true;
+	return p;
+}
+
+piece *draft_source(draft *d, int32_t kind, sheaf_str url)
+{
+	static const char before[] = "data:", between[] = ";base64,";
+	const size_t head = sizeof(before) - 1, middle = sizeof(between) - 1;
+	piece *p = draft_piece(d, kind, 0);
+	if (p == NULL)
+		return NULL;
+	size_t at = head;
+	if (url.ptr != NULL && str_starts(url, before)) {
+		while (at < url.len && url.ptr[at] != ';' && url.ptr[at] != ',')
+			at++;
+	}
+	bool inside = url.len >= at + middle && memcmp(url.ptr + at, between, middle) == 0;
+	if (inside && at > head) {
+		draft_add(d, &p->id, SHEAF_STR("base64"));
+		draft_add(d, &p->name, str_make(url.ptr + head, at - head));
+		draft_add(d, &p->raw, str_make(url.ptr + at + middle, url.len - at - middle));
+	} else {
+		draft_add(d, &p->id, SHEAF_STR("url"));
+		draft_add(d, &p->raw, url);
+	}
+	p->done = true;
+	return p;
+}
+
+piece *draft_result(draft *d, sheaf_str tool_use_id, sheaf_str tool_name, int is_error)
+{
+	piece *p = draft_piece(d, SHEAF_PART_TOOL_RESULT, 0);
+	if (p == NULL)
+		return NULL;
+	draft_add(d, &p->id, tool_use_id);
+	draft_add(d, &p->name, tool_name);
+	p->is_error = is_error;
+	p->done = true;
+	return p;
+}
+
 void draft_fault(draft *d, node root)
 {
 	sheaf_str text = {NULL, 0};
@@ -153,11 +204,13 @@ void draft_fault(draft *d, node root)
 /* ---- The message ----------------------------------------------------------- */
 
 typedef struct making {
-	draft *d;
+	const draft *d;
 	sheaf_message *m;
 	sheaf_str format;
 	int32_t calls;
 	size_t parts;
+	size_t opaque;
+	bool in_result;
 } making;
 
 static sheaf_str given(const buf *b)
@@ -187,7 +240,7 @@ static bool is_part(const draft *d, const piece *p)
 	switch (p->kind) {
 	case SHEAF_PART_TEXT:
 	case SHEAF_PART_THINKING:
-		return p->text.len != 0 || (p->done && (p->signature.len != 0));
+		return p->text.len != 0 || (p->done && p->signature.len != 0);
 	case SHEAF_PART_TOOL_USE:
 		return call_is_whole(d, p);
 	default:
@@ -195,10 +248,9 @@ static bool is_part(const draft *d, const piece *p)
 	}
 }
 
-/* An id for a call that came without one: the same for the same reply, another in every other. */
-static void put_call_id(const draft *d, const piece *p, buf *out)
+void draft_call_id(const draft *d, const piece *p, buf *out)
 {
-	uint64_t h = str_hash(buf_view(&d->response_id));
+	uint64_t h = str_hash(buf_view(&d->response_id)) + d->salt;
 	h = h * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)(p - d->pieces);
 	h = (h ^ str_hash(buf_view(&p->name))) * UINT64_C(0xbf58476d1ce4e5b9);
 	h = (h ^ str_hash(call_input(p))) * UINT64_C(0x94d049bb133111eb);
@@ -209,7 +261,7 @@ static int put_call(making *k, const piece *p)
 {
 	_cleanup_(buf_free) buf id = BUF_INIT(64);
 	if (p->id.len == 0) {
-		put_call_id(k->d, p, &id);
+		draft_call_id(k->d, p, &id);
 		if (id.status != 0)
 			return id.status;
 	}
@@ -222,6 +274,7 @@ static int put_ext(making *k, const piece *p)
 {
 	if (!p->done || (p->ext.len == 0 && p->citations.len == 0))
 		return 0;
+	size_t depth = EXT_DEPTH + (k->in_result ? RESULT_DEPTH : 0);
 	_cleanup_(buf_free) buf members = BUF_INIT(SHEAF_RECORD_BYTES_MAX);
 	buf_char(&members, '{');
 	buf_str(&members, buf_view(&p->ext));
@@ -239,7 +292,7 @@ static int put_ext(making *k, const piece *p)
 	int rc = json_check(buf_view(&members), JSON_OBJECT, NULL);
 	if (rc == SHEAF_NOMEM)
 		return rc;
-	if (rc != 0 || members_depth(buf_view(&members)) + EXT_DEPTH > SHEAF_DEPTH_MAX)
+	if (rc != 0 || members_depth(buf_view(&members)) + depth > SHEAF_DEPTH_MAX)
 		return 0;
 	return sheaf_message_ext(k->m, k->format, buf_view(&members));
 }
@@ -269,7 +322,17 @@ static int put_part(making *k, const piece *p)
 		                            buf_view(&p->raw));
 		signature.ptr = NULL;
 		break;
+	case SHEAF_PART_TOOL_RESULT:
+		if (p->list) {
+			k->in_result = true;
+			return sheaf_message_tool_result_begin(k->m, buf_view(&p->id),
+			                                       given(&p->name), p->is_error);
+		}
+		rc = sheaf_message_tool_result(k->m, buf_view(&p->id), given(&p->name),
+		                               buf_view(&p->text), p->is_error);
+		break;
 	default:
+		k->opaque++;
 		return sheaf_message_opaque(k->m, k->format, buf_view(&p->raw));
 	}
 	if (rc == 0 && signature.ptr != NULL)
@@ -277,32 +340,50 @@ static int put_part(making *k, const piece *p)
 	return rc == 0 ? put_ext(k, p) : rc;
 }
 
-static int put_facts(making *k, sheaf_str provider, sheaf_str model)
+/* Ends the result that is open. What is said of it comes last. */
+static int end_result(making *k, const piece *result)
 {
-	draft *d = k->d;
-	(void)sheaf_message_provider(k->m, provider);
-	(void)sheaf_message_model(k->m, model);
-	(void)sheaf_message_response_id(k->m, given(&d->response_id));
-	int rc = sheaf_message_stop_reason(k->m, given(&d->stop_word));
-	return rc == 0 && d->has_usage ? sheaf_message_usage(k->m, &d->usage) : rc;
+	if (!k->in_result)
+		return 0;
+	k->in_result = false;
+	int rc = sheaf_message_tool_result_end(k->m);
+	return rc == 0 ? put_ext(k, result) : rc;
 }
 
-static int make_message(making *k, sheaf_str provider, sheaf_str model)
+static int put_parts(making *k)
 {
-	draft *d = k->d;
-	k->m = sheaf_message_new(SHEAF_ROLE_ASSISTANT);
-	if (k->m == NULL)
-		return SHEAF_NOMEM;
-	sheaf_message_mend_text(k->m, 1);
-	for (size_t i = 0; i < d->count; i++) {
-		if (!is_part(d, &d->pieces[i]))
+	const draft *d = k->d;
+	const piece *result = NULL;
+	int rc = 0;
+	for (size_t i = 0; i < d->count && rc == 0; i++) {
+		const piece *p = &d->pieces[i];
+		if (!p->inner)
+			rc = end_result(k, result);
+		if (rc != 0 || !is_part(d, p))
 			continue;
 		k->parts++;
-		int rc = put_part(k, &d->pieces[i]);
-		if (rc != 0)
-			return rc;
+		rc = put_part(k, p);
+		if (p->kind == SHEAF_PART_TOOL_RESULT)
+			result = p;
 	}
-	return put_facts(k, provider, model);
+	return rc == 0 ? end_result(k, result) : rc;
+}
+
+int draft_message(made *out, const draft *d, const char *role)
+{
+	making k = {.d = d,
+	            .m = sheaf_message_new(role),
+	            .format = sheaf_str_of(sheaf_format_name(d->format->format))};
+	*out = (made){NULL, 0, 0};
+	if (k.m == NULL)
+		return SHEAF_NOMEM;
+	sheaf_message_mend_text(k.m, 1);
+	int rc = put_parts(&k);
+	if (rc != 0 || k.parts == 0)
+		sheaf_message_free(k.m);
+	else
+		*out = (made){k.m, k.calls, k.opaque};
+	return rc;
 }
 
 /* ---- The reply ------------------------------------------------------------- */
@@ -353,31 +434,42 @@ static reply *make_reply(const draft *d, sheaf_str model)
 	return r;
 }
 
+static int put_facts(sheaf_message *m, const draft *d, sheaf_str provider, sheaf_str model)
+{
+	(void)sheaf_message_provider(m, provider);
+	(void)sheaf_message_model(m, model);
+	(void)sheaf_message_response_id(m, given(&d->response_id));
+	int rc = sheaf_message_stop_reason(m, given(&d->stop_word));
+	return rc == 0 && d->has_usage ? sheaf_message_usage(m, &d->usage) : rc;
+}
+
+static int fail_with(sheaf_error *err, int rc)
+{
+	return err_set(err, rc, "%s",
+	               rc == SHEAF_FORMAT ? "not a reply in this wire format"
+	                                  : sheaf_code_text(rc));
+}
+
 int draft_reply(sheaf_reply **out, draft *d, sheaf_str provider, sheaf_str model, sheaf_error *err)
 {
+	made m;
 	if (d->status != 0)
-		return err_set(err, d->status, "%s",
-		               d->status == SHEAF_FORMAT ? "not a reply in this wire format"
-		                                         : sheaf_code_text(d->status));
+		return fail_with(err, d->status);
 	if (provider.ptr == NULL)
-		provider = sheaf_str_of(d->format->provider);
+		provider = sheaf_str_of(sheaf_format_provider(d->format->format));
 	if (d->model.len != 0)
 		model = buf_view(&d->model);
-	making k = {.d = d, .format = sheaf_str_of(d->format->name)};
-	int rc = make_message(&k, provider, model);
+	int rc = draft_message(&m, d, SHEAF_ROLE_ASSISTANT);
+	if (rc == 0 && m.message != NULL)
+		rc = put_facts(m.message, d, provider, model);
 	reply *r = rc == 0 ? make_reply(d, model) : NULL;
 	if (r == NULL) {
-		sheaf_message_free(k.m);
-		rc = rc != 0 ? rc : SHEAF_NOMEM;
-		return err_set(err, rc, "%s", sheaf_code_text(rc));
+		sheaf_message_free(m.message);
+		return fail_with(err, rc != 0 ? rc : SHEAF_NOMEM);
 	}
-	if (k.parts == 0) {
-		sheaf_message_free(k.m);
-		k.m = NULL;
-	}
-	r->pub.message = k.m;
-	r->pub.call_count = k.calls;
-	r->pub.stop = stop_of(d, k.calls);
+	r->pub.message = m.message;
+	r->pub.call_count = m.calls;
+	r->pub.stop = stop_of(d, m.calls);
 	*out = &r->pub;
 	return 0;
 }

@@ -60,40 +60,37 @@ static void read_response(draft *d, node response)
 
 /* ---- Items ----------------------------------------------------------------- */
 
-static bool is_empty(node v)
-{
-	return json_type_of(v.v) == JSON_NONE || json_type_of(v.v) == JSON_NULL ||
-	       (json_type_of(v.v) == JSON_ARRAY && json_count(v.v) == 0);
-}
-
-/* What a content part has beside its text, as `part`; the item's own members before it. */
-static void read_message_part(draft *d, node item, node part)
+/* A part of a message's content. What is said of the item goes with the first of them. */
+static void read_message_part(draft *d, node item, node part, bool first)
 {
 	static const char *const of_item[] = {"type", "role", "content", NULL};
+	static const char *const of_part[] = {"type",     "text",        "refusal",
+	                                      "logprobs", "annotations", NULL};
 	sheaf_str type = node_string(part, "type");
 	bool refusal = type.ptr != NULL && str_is(type, "refusal");
 	if (!refusal && (type.ptr == NULL || !str_is(type, "output_text"))) {
-		draft_opaque(d, item);
+		draft_opaque(d, part);
 		return;
 	}
-	piece *p = draft_piece(d, SHEAF_PART_TEXT, 0);
+	piece *p = draft_text(d, node_string(part, refusal ? "refusal" : "text"));
 	if (p == NULL)
 		return;
-	d->refused |= refusal;
-	draft_add(d, &p->text, node_string(part, refusal ? "refusal" : "text"));
-	draft_ext_others(d, p, item, of_item);
+	if (first)
+		draft_ext_others(d, p, item, of_item);
 	node annotations = node_get(part, "annotations");
-	if (refusal)
-		draft_ext(d, p, SHEAF_STR("part"), SHEAF_STR("{\"type\":\"refusal\"}"));
-	else if (!is_empty(annotations))
+	if (json_count(annotations.v) != 0)
 		draft_ext(d, p, SHEAF_STR("annotations"), annotations.text);
-	p->done = true;
+	draft_ext_others(d, p, part, of_part);
+	d->refused |= refusal;
+	if (refusal)
+		draft_ext(d, p, SHEAF_STR("type"), SHEAF_STR("\"refusal\""));
 }
 
 static void read_message(draft *d, node item)
 {
-	for (node_iter it = node_each(node_get(item, "content")); node_next(&it);)
-		read_message_part(d, item, it.value);
+	bool first = true;
+	for (node_iter it = node_each(node_get(item, "content")); node_next(&it); first = false)
+		read_message_part(d, item, it.value, first);
 }
 
 static void read_call(draft *d, node item)
@@ -277,10 +274,138 @@ static void end(draft *d)
 	draft_clear(&(draft){.pieces = items.pieces, .count = items.count});
 }
 
+/* ---- Messages -------------------------------------------------------------- */
+
+/* A part of what the user, the system or a tool says. */
+static bool read_input(draft *d, node part)
+{
+	static const char *const of_text[] = {"type", "text", NULL};
+	static const char *const of_image[] = {"type", "image_url", NULL};
+	static const char *const of_file[] = {"type", "file_data", "file_url", NULL};
+	sheaf_str type = node_string(part, "type"), image = node_string(part, "image_url");
+	sheaf_str data = node_string(part, "file_data"), file = node_string(part, "file_url");
+	if (type.ptr == NULL)
+		return false;
+	piece *p;
+	if (str_is(type, "input_text") || str_is(type, "output_text") || str_is(type, "text")) {
+		if ((p = draft_text(d, node_string(part, "text"))) != NULL)
+			draft_ext_others(d, p, part, of_text);
+	} else if (str_is(type, "input_image") && image.ptr != NULL) {
+		if ((p = draft_source(d, SHEAF_PART_IMAGE, image)) != NULL)
+			draft_ext_others(d, p, part, of_image);
+	} else if (str_is(type, "input_file") && file.ptr != NULL) {
+		if ((p = draft_source(d, SHEAF_PART_DOCUMENT, file)) != NULL)
+			draft_ext_others(d, p, part, of_file);
+	} else if (str_is(type, "input_file") && data.ptr != NULL && str_starts(data, "data:")) {
+		if ((p = draft_source(d, SHEAF_PART_DOCUMENT, data)) != NULL)
+			draft_ext_others(d, p, part, of_file);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+/* A result has no place for parts that are none of ours: their JSON is text. */
+static void read_inner(draft *d, node part)
+{
+	if (!read_input(d, part))
+		(void)draft_text(d, part.text);
+}
+
+static void take_result(taking *t, node item)
+{
+	static const char *const known[] = {"type", "call_id", "output", NULL};
+	draft *d = take_message(t, SHEAF_ROLE_TOOL, true);
+	piece *p = d != NULL
+	                   ? draft_result(d, node_string(item, "call_id"), (sheaf_str){NULL, 0}, -1)
+	                   : NULL;
+	if (p == NULL)
+		return;
+	draft_ext_others(d, p, item, known);
+	take_content(d, d->count - 1, node_get(item, "output"), read_inner);
+}
+
+/* A reply's text in the short form has no parts. */
+static void take_reply_message(taking *t, node item)
+{
+	static const char *const known[] = {"type", "role", "content", NULL};
+	draft *d = take_message(t, SHEAF_ROLE_ASSISTANT, true);
+	node content = node_get(item, "content");
+	if (d == NULL)
+		return;
+	if (json_type_of(content.v) != JSON_STRING) {
+		read_message(d, item);
+		return;
+	}
+	piece *p = draft_text(d, json_string(content.v));
+	if (p != NULL)
+		draft_ext_others(d, p, item, known);
+}
+
+static void take_input_message(taking *t, const char *role, node item)
+{
+	static const char *const known[] = {"type", "role", "content", NULL};
+	node content = node_get(item, "content");
+	draft *d = take_message(t, role, false);
+	if (d == NULL)
+		return;
+	if (json_type_of(content.v) == JSON_STRING)
+		(void)draft_text(d, json_string(content.v));
+	for (node_iter it = node_each(content); node_next(&it);) {
+		if (!read_input(d, it.value))
+			draft_opaque(d, it.value);
+	}
+	if (d->count != 0 && d->pieces[0].kind == SHEAF_PART_TEXT)
+		draft_ext_others(d, &d->pieces[0], item, known);
+}
+
+static bool ends_in(sheaf_str text, const char *tail)
+{
+	size_t n = strlen(tail);
+	return text.len >= n && memcmp(text.ptr + text.len - n, tail, n) == 0;
+}
+
+/* Whether an item was not made by the model: an answer to one that was. */
+static bool is_answer(sheaf_str type)
+{
+	return ends_in(type, "_output") || str_is(type, "mcp_approval_response");
+}
+
+static void take_item(taking *t, sheaf_str type, node item)
+{
+	draft *d = take_message(t, is_answer(type) ? SHEAF_ROLE_USER : SHEAF_ROLE_ASSISTANT,
+	                        !is_answer(type));
+	if (d != NULL)
+		read_item(d, item);
+}
+
+/* Items of one response follow each other: they are one message. */
+static void message(taking *t, node item)
+{
+	sheaf_str type = node_string(item, "type"), role = node_string(item, "role");
+	if (type.ptr != NULL && str_is(type, "function_call_output")) {
+		take_result(t, item);
+	} else if (type.ptr != NULL && !str_is(type, "message")) {
+		take_item(t, type, item);
+	} else if (role.ptr == NULL) {
+		take_fail(t, SHEAF_FORMAT);
+	} else if (str_is(role, "assistant")) {
+		take_reply_message(t, item);
+	} else if (str_is(role, "user")) {
+		take_input_message(t, SHEAF_ROLE_USER, item);
+	} else if (str_is(role, "system")) {
+		take_input_message(t, SHEAF_ROLE_SYSTEM, item);
+	} else if (str_is(role, "developer")) {
+		take_input_message(t, SHEAF_ROLE_DEVELOPER, item);
+	} else {
+		take_fail(t, SHEAF_FORMAT);
+	}
+}
+
 const ingest_format ingest_responses = {
-	.name = "openai-responses",
-	.provider = "openai",
+	.format = SHEAF_FORMAT_OPENAI_RESPONSES,
 	.body = body,
 	.event = event,
 	.end = end,
+	.message = message,
 };

@@ -124,6 +124,23 @@ HELPER int body_says(buf *out, int32_t format, sheaf_str body)
 	return rc;
 }
 
+/* Every allocation fails once; each time the call must say so and leave nothing behind. */
+HELPER void each_allocation_fails(int (*call)(void))
+{
+	fail_alloc_install();
+	for (size_t n = 1;; n++) {
+		fail_alloc_at(n, false);
+		int rc = call();
+		bool hit = fail_alloc_hit();
+		assert_int_equal(rc, hit ? SHEAF_NOMEM : 0);
+		assert_int_equal(fail_alloc_live(), 0);
+		if (!hit)
+			break;
+		assert_true(n < 10000);
+	}
+	fail_alloc_remove();
+}
+
 /* ---- Files ----------------------------------------------------------------- */
 
 typedef struct fixture {
