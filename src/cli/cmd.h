@@ -31,6 +31,7 @@ typedef enum opt_id {
 	OPT_BYTES,
 	OPT_CACHE,
 	OPT_CHECK,
+	OPT_BY,
 	OPT_COMPACT,
 	OPT_CREATE,
 	OPT_CURSOR,
@@ -189,6 +190,7 @@ int cmd_todo(cli *c);
 int cmd_state(cli *c);
 int cmd_tree(cli *c);
 int cmd_undelete(cli *c);
+int cmd_usage(cli *c);
 int cmd_version(cli *c);
 int cmd_watch(cli *c);
 

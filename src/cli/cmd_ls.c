@@ -41,18 +41,6 @@ static void table_done(table *t)
 
 /* ---- For programs ------------------------------------------------------ */
 
-static void js_usage(buf *b, const sheaf_usage *usage)
-{
-	js_open(b, "usage", '{');
-	js_u64(b, "input", usage->input);
-	js_u64(b, "cache_read", usage->cache_read);
-	js_u64(b, "cache_write_5m", usage->cache_write_5m);
-	js_u64(b, "cache_write_1h", usage->cache_write_1h);
-	js_u64(b, "output", usage->output);
-	js_u64(b, "reasoning", usage->reasoning);
-	js_close(b, '}');
-}
-
 static void js_info(buf *b, const sheaf_session_info *info)
 {
 	js_open(b, NULL, '{');
@@ -70,7 +58,7 @@ static void js_info(buf *b, const sheaf_session_info *info)
 	js_u64(b, "records", info->records);
 	js_u64(b, "messages", info->messages);
 	js_u64(b, "turns", info->turns);
-	js_usage(b, &info->usage);
+	js_usage(b, "usage", &info->usage);
 	js_str(b, "fork_of", info->source.len != 0 ? info->source : (sheaf_str){NULL, 0});
 	js_u64(b, "base", info->base);
 	js_bool(b, "readonly", info->readonly != 0);

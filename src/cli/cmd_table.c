@@ -117,6 +117,15 @@ static const opt options_context[] = {
 	{0},
 };
 
+static const opt options_usage[] = {
+	{OPT_BY, 0, "by", "WHAT", "a row for each turn, model, day or session",
+         "turn model day session"},
+	{OPT_ALL, 'a', "all", NULL, "of every app and user (with --app: every user of it)", NULL},
+	{OPT_SINCE, 0, "since", "TIME", "only what was used since: a date, 90m, 12h, 3d, 2w", NULL},
+	{OPT_BEFORE, 0, "before", "TIME", "only what was used before", NULL},
+	{0},
+};
+
 static const opt options_watch[] = {
 	{OPT_FROM, 0, "from", "N", "begin after record N (default: the newest; 0: all)", NULL},
 	{OPT_FULL, 'f', "full", NULL, "nothing folded, exact times", NULL},
@@ -332,6 +341,26 @@ const command commands[] = {
 		.words_max = 1,
 		.word = WORD_SESSION,
 		.options = options_context,
+	},
+	{
+		.name = "usage",
+		.brief = "count tokens and what they cost",
+		.synopsis = "usage [SESSION]",
+		.about =
+			"The tokens of a session, by model unless --by says otherwise, and what they cost\n"
+			"by the list prices of the day. Without SESSION, of all sessions, by session; what\n"
+			"a fork inherits is counted once, where it is stored. Days are UTC.\n"
+			"\n"
+			"A reply of a model without a known price is counted but not in the cost, which\n"
+			"then ends in + (or is unknown). SHEAF_MODELS names a file of prices and windows\n"
+			"that goes before the built-in ones.",
+		.examples = "sheaf usage demo --by turn\n"
+			    "sheaf usage --by day --since 2w\n"
+			    "sheaf usage --by model --json | jq .total.cost",
+		.run = cmd_usage,
+		.words_max = 1,
+		.word = WORD_SESSION,
+		.options = options_usage,
 	},
 	{
 		.name = "cat",
@@ -720,6 +749,7 @@ const topic topics[] = {
          "             jsonl:$XDG_DATA_HOME/sheaf, which is ~/.local/share/sheaf\n"
          "SHEAF_PAGER, PAGER  what long output goes through on a terminal (less); `cat`\n"
          "             for nothing\n"
+         "SHEAF_MODELS a file of models, their windows and prices (see `sheaf usage`)\n"
          "NO_COLOR     if not empty, no colour; FORCE_COLOR, colour also in a pipe"},
 	{0},
 };

@@ -339,6 +339,18 @@ void js_appended(buf *b, const sheaf_appended *done)
 	js_text(b, "durability", sheaf_durability_name(done->durability));
 }
 
+void js_usage(buf *b, const char *name, const sheaf_usage *usage)
+{
+	js_open(b, name, '{');
+	js_u64(b, "input", usage->input);
+	js_u64(b, "cache_read", usage->cache_read);
+	js_u64(b, "cache_write_5m", usage->cache_write_5m);
+	js_u64(b, "cache_write_1h", usage->cache_write_1h);
+	js_u64(b, "output", usage->output);
+	js_u64(b, "reasoning", usage->reasoning);
+	js_close(b, '}');
+}
+
 void js_retention(buf *b, const sheaf_session_info *info)
 {
 	bool expires = info->ttl_us != 0 && !info->pinned;

@@ -54,6 +54,9 @@ int fail_among(cli *c, int code, const char *message, const sheaf_str *candidate
 int usage(cli *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int fail_memory(cli *c);
 
+/* Tokens, as --json says them. */
+void js_usage(buf *b, const char *name, const sheaf_usage *usage);
+
 /* Whether and when a session expires, as --json says it. */
 void js_retention(buf *b, const sheaf_session_info *info);
 

@@ -360,14 +360,19 @@ void text_bytes(buf *out, uint64_t bytes)
 	buf_format(out, size < 10 ? "%.1f %s" : "%.0f %s", size, units[unit]);
 }
 
-void text_count(buf *out, uint64_t count, const char *one, const char *many)
+void text_number(buf *out, uint64_t number)
 {
 	char digits[24];
-	int len = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)count);
+	int len = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)number);
 	for (int i = 0; i < len; i++) {
 		if (i > 0 && (len - i) % 3 == 0)
 			buf_char(out, ',');
 		buf_char(out, digits[i]);
 	}
+}
+
+void text_count(buf *out, uint64_t count, const char *one, const char *many)
+{
+	text_number(out, count);
 	buf_format(out, " %s", count == 1 ? one : many);
 }

@@ -74,6 +74,9 @@ void text_span(buf *out, int64_t us);
 /* "812 B", "1.3 MB". */
 void text_bytes(buf *out, uint64_t bytes);
 
+/* "12,345". */
+void text_number(buf *out, uint64_t number);
+
 /* "1 message", "12,345 messages". */
 void text_count(buf *out, uint64_t count, const char *one, const char *many);
 
