@@ -347,13 +347,14 @@ const command commands[] = {
 		.brief = "count tokens and what they cost",
 		.synopsis = "usage [SESSION]",
 		.about =
-			"The tokens of a session, by model unless --by says otherwise, and what they cost\n"
-			"by the list prices of the day. Without SESSION, of all sessions, by session; what\n"
-			"a fork inherits is counted once, where it is stored. Days are UTC.\n"
+			"The tokens of a session, by model unless --by says otherwise, and what they\n"
+			"cost by the list prices of the day. Without SESSION, of all sessions, by\n"
+			"session; what a fork inherits is counted once, where it is stored. Days are\n"
+			"UTC.\n"
 			"\n"
-			"A reply of a model without a known price is counted but not in the cost, which\n"
-			"then ends in + (or is unknown). SHEAF_MODELS names a file of prices and windows\n"
-			"that goes before the built-in ones.",
+			"A reply of a model without a known price is counted but not in the cost,\n"
+			"which then ends in + (or is unknown). SHEAF_MODELS names a file of prices and\n"
+			"windows that goes before the built-in ones.",
 		.examples = "sheaf usage demo --by turn\n"
 			    "sheaf usage --by day --since 2w\n"
 			    "sheaf usage --by model --json | jq .total.cost",
