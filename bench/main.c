@@ -26,6 +26,7 @@ static const struct {
 	{"list-100k", bench_list_100k},
 	{"list-cold", bench_list_cold},
 	{"context-growth", bench_context_growth},
+	{"plan", bench_plan},
 	{"pg-append", bench_pg_append},
 	{"pg-batch", bench_pg_batch},
 	{"pg-tail", bench_pg_tail},
