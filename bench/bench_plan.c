@@ -46,8 +46,8 @@ int bench_plan(bench *b)
 	bench_check(sheaf_session_open(&s, store, &key, NULL, &err), &err, "open");
 	for (size_t i = 0; i < rounds; i++)
 		for (int k = 0, first = (int)(bench_random() & 1); k < 2; k++)
-			*((k ^ first) ? &ours[i] : &context[i]) =
-				(k ^ first) ? plan_once(s) : context_once(s);
+			*((k ^ first) ? &ours[i] : &context[i]) = (k ^ first) ? plan_once(s)
+			                                                      : context_once(s);
 	sheaf_session_close(s);
 	sheaf_close(store);
 	double value = bench_median(ours, rounds);

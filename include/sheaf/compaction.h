@@ -22,9 +22,9 @@ SHEAF_BEGIN
 typedef uint64_t (*sheaf_tokens_fn)(void *ctx, const sheaf_item *item);
 
 typedef struct sheaf_compaction_options {
-	size_t size;                /* sizeof(sheaf_compaction_options) */
-	sheaf_str branch;           /* empty = "main" */
-	uint64_t window;            /* tokens the model takes; 0 = 200,000 */
+	size_t size;      /* sizeof(sheaf_compaction_options) */
+	sheaf_str branch; /* empty = "main" */
+	uint64_t window; /* tokens the model takes; 0 = the model's (sheaf/usage.h), else 200,000 */
 	uint32_t threshold_percent; /* of the window; 0 = 80 */
 	uint32_t reserved0;
 	uint64_t reserve;      /* tokens that must stay free; 0 = min(16,384, window / 8) */

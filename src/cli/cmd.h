@@ -32,6 +32,7 @@ typedef enum opt_id {
 	OPT_CACHE,
 	OPT_CHECK,
 	OPT_BY,
+	OPT_COMMAND,
 	OPT_COMPACT,
 	OPT_CREATE,
 	OPT_CURSOR,
@@ -51,7 +52,9 @@ typedef enum opt_id {
 	OPT_FULL,
 	OPT_GRACE,
 	OPT_ID,
+	OPT_INSTRUCTIONS,
 	OPT_JSON_BODY,
+	OPT_KEEP,
 	OPT_KIND,
 	OPT_LEAF,
 	OPT_LEASE,
@@ -61,6 +64,7 @@ typedef enum opt_id {
 	OPT_MESSAGE_JSON,
 	OPT_MODEL,
 	OPT_NAME,
+	OPT_NEED,
 	OPT_OFF,
 	OPT_PARENT,
 	OPT_PLAN,
@@ -81,6 +85,8 @@ typedef enum opt_id {
 	OPT_TOOLS,
 	OPT_TTL,
 	OPT_TURN,
+	OPT_UNDO,
+	OPT_WINDOW,
 	OPT_WITHOUT_COMPACTION,
 	OPT_COUNT
 } opt_id;
@@ -166,6 +172,7 @@ int cmd_append(cli *c);
 int cmd_branch(cli *c);
 int cmd_cat(cli *c);
 int cmd_check(cli *c);
+int cmd_compact(cli *c);
 int cmd_completion(cli *c);
 int cmd_context(cli *c);
 int cmd_copy(cli *c);

@@ -126,6 +126,20 @@ static const opt options_usage[] = {
 	{0},
 };
 
+static const opt options_compact[] = {
+	{OPT_SUMMARY, 0, "summary", "TEXT", "this is the summary; - reads it from stdin", NULL},
+	{OPT_COMMAND, 0, "command", "CMD", "CMD reads the prompt and writes the summary", NULL},
+	{OPT_PLAN, 0, "plan", NULL, "change nothing: say what would go, print the prompt", NULL},
+	{OPT_UNDO, 0, "undo", NULL, "take the last compaction back", NULL},
+	{OPT_NEED, 0, "need", NULL, "say how full the window is", NULL},
+	{OPT_KEEP, 'k', "keep", "N", "keep about N tokens as they are (default: 20000)", NULL},
+	{OPT_WINDOW, 0, "window", "N", "the model takes N tokens (default: as is known)", NULL},
+	{OPT_INSTRUCTIONS, 0, "instructions", "TEXT", "what the summary should look after", NULL},
+	{OPT_BRANCH, 'b', "branch", "NAME", "of this branch instead of main", NULL},
+	{OPT_EXPECT_LEAF, 0, "expect-leaf", "ENTRY", "only if the branch still ends there", NULL},
+	{0},
+};
+
 static const opt options_watch[] = {
 	{OPT_FROM, 0, "from", "N", "begin after record N (default: the newest; 0: all)", NULL},
 	{OPT_FULL, 'f', "full", NULL, "nothing folded, exact times", NULL},
@@ -454,6 +468,33 @@ const command commands[] = {
 		.words_max = -1,
 		.word = WORD_SESSION,
 		.options = options_plan,
+	},
+	{
+		.name = "compact",
+		.brief = "put a summary in the place of what was said",
+		.synopsis = "compact SESSION --command CMD\n"
+			    "compact SESSION --summary TEXT\n"
+			    "compact SESSION --plan\n"
+			    "compact SESSION --undo\n"
+			    "compact SESSION --need",
+		.about =
+			"Cuts where no tool call is parted from its answer, so that about --keep tokens\n"
+			"stay as they are (0: nothing stays), and lets a summary stand for the rest.\n"
+			"Nothing is deleted, and --undo takes it back. What would not make the context\n"
+			"smaller is refused.\n"
+			"\n"
+			"--command runs CMD in a shell with the prompt on its stdin and takes its output;\n"
+			"what is appended meanwhile is kept. --plan prints the prompt for whoever writes\n"
+			"the summary otherwise; give the leaf it was made for with --expect-leaf, so that\n"
+			"nothing is summed up that was not in it.",
+		.examples = "sheaf compact demo --command 'llm -m haiku'\n"
+			    "sheaf compact demo --keep 0 --summary 'We fixed the parser.'\n"
+			    "sheaf compact demo --undo",
+		.run = cmd_compact,
+		.words_min = 1,
+		.words_max = 1,
+		.word = WORD_SESSION,
+		.options = options_compact,
 	},
 	{
 		.group = "branch and name",

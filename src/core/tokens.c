@@ -7,6 +7,7 @@
 #include "core/compaction_inside.h"
 #include "core/mend.h"
 #include "entry/members.h"
+#include "sheaf/usage.h"
 
 #define BYTES_PER_TOKEN 4
 #define IMAGE_TOKENS 1200
@@ -81,6 +82,20 @@ uint64_t sheaf_item_tokens(const sheaf_item *item)
 
 /* ---- The rules ----------------------------------------------------------- */
 
+/* The window of the model that was given, or else of the one in force. */
+static uint64_t window_of(const sheaf_compaction_options *o, const settings *in_force)
+{
+	const sheaf_str none = {NULL, 0};
+	sheaf_str provider = OPTION(o, provider, none), model = OPTION(o, model, none);
+	if (model.len == 0) {
+		provider = in_force->provider;
+		model = in_force->model;
+	}
+	const sheaf_model_row *row = model.len != 0 ? sheaf_models_find(NULL, provider, model, 0)
+	                                            : NULL;
+	return row != NULL && row->window != 0 ? row->window : WINDOW_DEFAULT;
+}
+
 int rules_make(compaction_rules *out, const sheaf_compaction_options *o, const settings *in_force,
                sheaf_error *err)
 {
@@ -90,7 +105,6 @@ int rules_make(compaction_rules *out, const sheaf_compaction_options *o, const s
 	size_t bytes_max = OPTION(o, bytes_max, (size_t)0),
 	       output = OPTION(o, output_bytes, (size_t)0);
 	sheaf_str trigger = OPTION(o, trigger, none);
-	(void)in_force;
 	if (percent > 100)
 		return err_set(err, SHEAF_INVALID, "the threshold is a percentage");
 	int rc = text_check(trigger, SHEAF_NAME_BYTES_MAX, "trigger", err);
@@ -100,7 +114,7 @@ int rules_make(compaction_rules *out, const sheaf_compaction_options *o, const s
 	if (rc != 0)
 		return rc;
 	if (window == 0)
-		window = WINDOW_DEFAULT;
+		window = window_of(o, in_force);
 	if (reserve == 0)
 		reserve = window / 8 < RESERVE_DEFAULT ? window / 8 : RESERVE_DEFAULT;
 	if (reserve >= window)
