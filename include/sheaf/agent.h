@@ -133,13 +133,12 @@ typedef struct sheaf_agent_tool {
 
 /** How a turn ended; in the log by its name. */
 enum {
-	SHEAF_TURN_COMPLETED = 0,   /* "completed" */
-	SHEAF_TURN_SUSPENDED = 1,   /* "suspended": calls wait for somebody's answer */
-	SHEAF_TURN_LIMIT = 2,       /* "limit": steps_max requests, and it wanted more */
-	SHEAF_TURN_CANCELLED = 3,   /* "cancelled" */
-	SHEAF_TURN_FAILED = 4,      /* "failed" */
-	SHEAF_TURN_INTERRUPTED = 5, /* "interrupted": found open by a later run */
-	SHEAF_TURN_REFUSED = 6      /* by a hook, before anything was stored; not in the log */
+	SHEAF_TURN_COMPLETED = 0,  /* "completed" */
+	SHEAF_TURN_SUSPENDED = 1,  /* "suspended": calls wait for somebody's answer */
+	SHEAF_TURN_LIMIT = 2,      /* "limit": steps_max requests, and it wanted more */
+	SHEAF_TURN_CANCELLED = 3,  /* "cancelled" */
+	SHEAF_TURN_FAILED = 4,     /* "failed" */
+	SHEAF_TURN_INTERRUPTED = 5 /* "interrupted": found open by a later run */
 };
 
 SHEAF_API const char *sheaf_turn_outcome_name(int32_t outcome);
@@ -211,7 +210,7 @@ typedef struct sheaf_hook sheaf_hook;
 SHEAF_API const sheaf_context *sheaf_hook_context(const sheaf_hook *hook); /* PRE: the history */
 SHEAF_API size_t sheaf_hook_input_count(const sheaf_hook *hook);
 SHEAF_API sheaf_message *sheaf_hook_input(const sheaf_hook *hook, size_t i);
-/** PRE: a further piece of the system text for this run. */
+/** PRE: a further, dynamic piece of the system text for this turn. */
 SHEAF_API int sheaf_hook_system(sheaf_hook *hook, sheaf_str text);
 /** PRE: a message that is stored and sent before the input. Copied. */
 SHEAF_API int sheaf_hook_message(sheaf_hook *hook, sheaf_message *message);
@@ -316,7 +315,7 @@ typedef struct sheaf_run_options {
  *
  * @param out      the last turn; caller frees. Set whenever a turn was begun, also on failure;
  *                 else NULL. May be NULL itself.
- * @param input    borrowed. None (count 0): what waits in the queue, or if nothing does the
+ * @param messages borrowed. None (count 0): what waits in the queue, or if nothing does the
  *                 history as it is, which must not end with a finished reply: so a turn that was
  *                 interrupted is taken up again
  * @param options  may be NULL
@@ -330,9 +329,8 @@ typedef struct sheaf_run_options {
  *         SHEAF_DENIED: it does not accept the key; SHEAF_TIMEOUT; SHEAF_STALE: somebody else
  *         moved the branch; a hook's code; and what appends return
  */
-SHEAF_API int sheaf_agent_run(sheaf_turn **out, sheaf_agent *agent, sheaf_message *const *input,
-                              size_t input_count, const sheaf_run_options *options,
-                              sheaf_error *err);
+SHEAF_API int sheaf_agent_run(sheaf_turn **out, sheaf_agent *agent, sheaf_message *const *messages,
+                              size_t count, const sheaf_run_options *options, sheaf_error *err);
 
 /** The same with one user message of one text. */
 SHEAF_API int sheaf_agent_run_text(sheaf_turn **out, sheaf_agent *agent, sheaf_str text,

@@ -137,6 +137,11 @@ typedef struct sheaf_summary_sink sheaf_summary_sink;
 /** @return 0, SHEAF_TOO_LARGE or SHEAF_NOMEM; the compaction then fails with that code */
 SHEAF_API int sheaf_summary_add(sheaf_summary_sink *out, sheaf_str text);
 
+/* For who calls a sheaf_summarise_fn himself: a sink of his own, what it has taken (owned by it). */
+SHEAF_API sheaf_summary_sink *sheaf_summary_sink_new(void); /* NULL when out of memory */
+SHEAF_API sheaf_str sheaf_summary_sink_text(const sheaf_summary_sink *sink);
+SHEAF_API void sheaf_summary_sink_free(sheaf_summary_sink *sink);
+
 /** Answers `plan->prompt` with a summary. Anything but 0 ends the compaction with that code. */
 typedef int (*sheaf_summarise_fn)(void *ctx, const sheaf_cut *plan, sheaf_summary_sink *out,
                                   sheaf_error *err);

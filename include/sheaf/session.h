@@ -72,6 +72,9 @@ SHEAF_API void sheaf_session_close(sheaf_session *session);
 /** The key; owned by the session. */
 SHEAF_API sheaf_key sheaf_session_key(const sheaf_session *session);
 
+/** The store it was opened in. */
+SHEAF_API sheaf_store *sheaf_session_store(const sheaf_session *session);
+
 /** The session part of the key, NUL-terminated; owned by the session. */
 SHEAF_API const char *sheaf_session_id(const sheaf_session *session);
 

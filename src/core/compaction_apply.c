@@ -3,6 +3,7 @@
  * now and appends one compaction, on that leaf only.
  */
 #include "base/err.h"
+#include "base/mem.h"
 #include "base/str.h"
 #include "core/compaction_inside.h"
 #include "core/write.h"
@@ -347,6 +348,26 @@ int sheaf_summary_add(sheaf_summary_sink *out, sheaf_str text)
 static void sink_free(sheaf_summary_sink *sink)
 {
 	buf_free(&sink->text);
+}
+
+sheaf_summary_sink *sheaf_summary_sink_new(void)
+{
+	sheaf_summary_sink *sink = mem_alloc(sizeof(*sink));
+	if (sink != NULL)
+		*sink = (sheaf_summary_sink){BUF_INIT(SHEAF_BODY_BYTES_MAX)};
+	return sink;
+}
+
+sheaf_str sheaf_summary_sink_text(const sheaf_summary_sink *sink)
+{
+	return buf_view(&sink->text);
+}
+
+void sheaf_summary_sink_free(sheaf_summary_sink *sink)
+{
+	if (sink != NULL)
+		sink_free(sink);
+	mem_free(sink);
 }
 
 static void plan_freep(sheaf_cut **plan)

@@ -100,6 +100,11 @@ sheaf_key sheaf_session_key(const sheaf_session *session)
 	return session->key.plain;
 }
 
+sheaf_store *sheaf_session_store(const sheaf_session *session)
+{
+	return session->store;
+}
+
 const char *sheaf_session_id(const sheaf_session *session)
 {
 	return session->key.plain_session;
