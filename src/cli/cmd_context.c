@@ -330,6 +330,8 @@ int cmd_context(cli *c)
 		return rc;
 	if (how.format == 0)
 		return c->json ? put_json(c, session, context) : put_people(c, context);
+	if (how.model.ptr == NULL && context->model.len == 0)
+		return usage(c, "which model? None has spoken yet: --model NAME");
 	_cleanup_(rendered_freep) sheaf_request *request = NULL;
 	how.cache_key = sheaf_session_key(session).session;
 	if (sheaf_render(&request, context, &how, &c->err) != 0)

@@ -2,7 +2,7 @@
 
 load helper
 
-formats='openai-chat openai-responses gemini'
+formats='anthropic openai-chat openai-responses gemini'
 
 # check FORMAT BODY: exit code 0 if the body keeps the rules of the format.
 check() {
