@@ -455,6 +455,17 @@ static int hoist(maker *k)
 	char *text = arena_alloc(r->arena, len + 1);
 	if (system == NULL || text == NULL)
 		return SHEAF_NOMEM;
+	for (size_t i = 0; i < view->part_count; i++) {
+		int32_t kind = view->parts[i]->kind;
+		int rc = kind != SHEAF_PART_TEXT && kind != SHEAF_PART_TOOL_USE &&
+		                         kind != SHEAF_PART_TOOL_RESULT
+		                 ? note_add(r, SHEAF_NOTE_FOREIGN_PART, k->item, view->role)
+		                 : 0;
+		if (rc != 0)
+			return rc;
+	}
+	if (len == 0)
+		return 0;
 	(void)sheaf_message_view_text(view, text, len + 1);
 	if (r->o.system_count != 0)
 		memcpy(system, r->o.system, r->o.system_count * sizeof(*system));
