@@ -298,10 +298,9 @@ static bool opaque_item(responses *s, const block *b, opaque_kind kind, sheaf_st
 {
 	sheaf_str raw = members_trim(b->part->raw);
 	sheaf_str id = json_member_bytes(raw, "id");
-	bool local_answer = str_is(type, "local_shell_call_output");
 	if ((kind == OPAQUE_CALL || kind == OPAQUE_ANSWER) && !pair_take(s, b, kind))
 		return false;
-	if (id.ptr == NULL || local_answer) {
+	if (id.ptr == NULL) {
 		content_close(s);
 		opaque_bytes(s, raw, false);
 		return true;
@@ -347,7 +346,7 @@ static bool is_bare(const message *m)
 			return true;
 	}
 	/* One that the context changed may have lost some before. */
-	if (!m->own || m->item == NULL || m->item->message->json.ptr == NULL)
+	if (m->item == NULL || m->item->message->json.ptr == NULL)
 		return true;
 	for (size_t i = 0; i < m->item->message->part_count; i++)
 		had += m->item->message->parts[i]->kind == SHEAF_PART_THINKING;

@@ -278,7 +278,9 @@ static void test_long_cache_keys(void **state)
 	second[69] = 'x';
 	how.cache_key = str_make(first, 64);
 	sheaf_request *q = rendered(&k, &how);
-	assert_int_equal(json_member_bytes(q->body, "prompt_cache_key").len, 66);
+	sheaf_str whole = json_member_bytes(q->body, "prompt_cache_key");
+	assert_int_equal(whole.len, 66);
+	assert_memory_equal(whole.ptr + 1, first, 64);
 	sheaf_request_free(q);
 	how.cache_key = str_make(first, 70);
 	q = rendered(&k, &how);

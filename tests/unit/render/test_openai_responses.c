@@ -296,6 +296,43 @@ static void test_opaque_items_without_their_reasoning(void **state)
 	kit_close(&k);
 }
 
+static void test_reasoning_that_leads_to_nothing(void **state)
+{
+	kit k;
+	sheaf_render_options how = responses();
+	(void)state;
+	kit_open(&k);
+	say_as(&k, "assistant", MADE, REASONED("why", "'id':'rs_1'") "," OPAQUE(PATCH("", "z")));
+	say_as(&k, "assistant", MADE, SAID("a", "'id':'msg_1'"));
+	say(&k, "user", TEXT("on"));
+	/* Unsigned, so that the search it led to cannot go back either. */
+	say_as(&k, "assistant", MADE, "{'type':'thinking','thinking':{'text':'hm'}},"
+	     OPAQUE(SEARCH) "," TEXT("b"));
+	say(&k, "user", TEXT("on"));
+	sees_noted(&k, &how, "input",
+	     "[" REPLY("", "a") "," USER("on") "," REPLY("", "b") "," USER("on") "]",
+	     SHEAF_NOTE_FOREIGN_PART, 2);
+	kit_close(&k);
+}
+
+/* A local shell's answer names its call by its own id. */
+static void test_local_shell(void **state)
+{
+	kit k;
+	sheaf_render_options how = responses();
+	(void)state;
+	kit_open(&k);
+#define SHELL(call) "{'type':'local_shell_call','id':'lsh_1','call_id':'" call "','action':{}}"
+#define RAN(call) "{'type':'local_shell_call_output','id':'" call "','output':'ok'}"
+	say(&k, "user", TEXT("go"));
+	say_as(&k, "assistant", MADE, OPAQUE(SHELL("a")) "," OPAQUE(SHELL("b")));
+	say(&k, "user", OPAQUE(RAN("a")) "," OPAQUE(RAN("a")) "," TEXT("on"));
+	sees_noted(&k, &how, "input",
+	     "[" USER("go") "," SHELL("a") "," RAN("a") "," USER("on") "]",
+	     SHEAF_NOTE_FOREIGN_PART, 2);
+	kit_close(&k);
+}
+
 /* An opaque call may not have the id of a plain one. */
 static void test_opaque_calls_and_plain_ones(void **state)
 {
@@ -476,6 +513,8 @@ int main(void)
 		cmocka_unit_test(test_answers),
 		cmocka_unit_test(test_opaque_items),
 		cmocka_unit_test(test_opaque_items_without_their_reasoning),
+		cmocka_unit_test(test_reasoning_that_leads_to_nothing),
+		cmocka_unit_test(test_local_shell),
 		cmocka_unit_test(test_opaque_calls_and_plain_ones),
 		cmocka_unit_test(test_nothing_to_send),
 		cmocka_unit_test(test_options),
