@@ -317,7 +317,7 @@ static void a_turn_knows_no_tier(void **state)
 static void some_records(kit *k, sheaf_session *s, rng *r, unsigned *ids)
 {
 	static const char *const models[] = {"claude-opus-4-5", "gpt-5", "made-up"};
-	for (size_t n = 1 + below(r, 30); n != 0; n--) {
+	for (size_t n = 1 + below(r, 200); n != 0; n--) {
 		char id[16], turn[8], body[160];
 		sheaf_entry_options entry = SHEAF_ENTRY_OPTIONS_INIT;
 		snprintf(id, sizeof(id), "e%u", ++*ids);
@@ -375,7 +375,7 @@ static void rows_add_up(sheaf_session *s)
 static void reports_agree_with_heads(void **state)
 {
 	(void)state;
-	for (unsigned seed = 1; seed <= 150; seed++) {
+	for (unsigned seed = 1; seed <= 60; seed++) {
 		kit k;
 		rng r = {seed * UINT64_C(0x9e3779b97f4a7c15)};
 		sheaf_session *chain[4] = {NULL};
