@@ -239,8 +239,10 @@ static bool is_part(const draft *d, const piece *p)
 {
 	switch (p->kind) {
 	case SHEAF_PART_TEXT:
-	case SHEAF_PART_THINKING:
 		return p->text.len != 0 || (p->done && p->signature.len != 0);
+	case SHEAF_PART_THINKING:
+		/* Reasoning that shows nothing still belongs to what follows it. */
+		return p->text.len != 0 || (p->done && (p->signature.len != 0 || p->ext.len != 0));
 	case SHEAF_PART_TOOL_USE:
 		return call_is_whole(d, p);
 	default:

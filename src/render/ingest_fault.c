@@ -164,7 +164,8 @@ int32_t fault_of(int32_t http_status, node root, sheaf_str *text)
 	else
 		read_words(&w, error.v != NULL ? error : root);
 	*text = w.message.ptr != NULL ? w.message : w.code.ptr != NULL ? w.code : w.type;
-	uint64_t status = http_status > 0 ? (uint64_t)http_status : w.number;
+	/* Gateways report what the provider said inside of a good answer. */
+	uint64_t status = http_status >= 400 ? (uint64_t)http_status : w.number;
 	if (error.v == NULL && status < 400)
 		return SHEAF_FAULT_NONE;
 	return judge(status, &w);
