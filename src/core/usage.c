@@ -11,14 +11,17 @@
 #include "entry/usage.h"
 
 #define LIST_PAGE 500u
+#define DAY_US INT64_C(86400000000)
 
 /* Models by which turns ran, for ends of turns that alone have usage. */
 #define TURN_MODELS 16u
 
-/* A model as records name it; each is kept once. */
+/* A model as records name it, each kept once, with what holds for it on the day last asked for. */
 typedef struct named {
 	sheaf_str provider;
 	sheaf_str model;
+	const sheaf_model_row *row;
+	int64_t day; /* 0: none yet */
 } named;
 
 typedef struct tally {
@@ -40,10 +43,10 @@ typedef struct tally {
 	sheaf_usage_row *session_row;
 	size_t links; /* how many sessions the records at hand are inherited through */
 	turns seen;
-	const named *current; /* what the newest model_change says, or NULL */
+	named *current; /* what the newest model_change says, or NULL */
 	struct {
 		uint64_t turn;
-		const named *model;
+		named *model;
 	} turn_models[TURN_MODELS];
 	size_t turn_at;
 	sheaf_error err;
@@ -55,7 +58,7 @@ typedef struct said {
 	bool is_turn; /* of all requests of a turn together */
 	sheaf_usage usage;
 	sheaf_str turn; /* {NULL,0}: none */
-	const named *model;
+	named *model;
 	int64_t time_us;
 } said;
 
@@ -107,7 +110,7 @@ static int name_key(buf *out, sheaf_str provider, sheaf_str model, sheaf_error *
 	return buf_status(out, err);
 }
 
-static const named *named_of(tally *t, sheaf_str provider, sheaf_str model)
+static named *named_of(tally *t, sheaf_str provider, sheaf_str model)
 {
 	_cleanup_(buf_free) buf key = BUF_INIT(SHEAF_RECORD_BYTES_MAX * (size_t)2);
 	int ok = 1;
@@ -125,10 +128,10 @@ static const named *named_of(tally *t, sheaf_str provider, sheaf_str model)
 	return n;
 }
 
-static sheaf_usage_row *row_by_model(tally *t, const named *model)
+static sheaf_usage_row *row_by_model(tally *t, named *model)
 {
-	const named none = {{"", 0}, {"", 0}};
-	const named *m = model != NULL ? model : &none;
+	named none = {.provider = {"", 0}, .model = {"", 0}};
+	named *m = model != NULL ? model : &none;
 	_cleanup_(buf_free) buf key = BUF_INIT(SHEAF_RECORD_BYTES_MAX * (size_t)2);
 	if (name_key(&key, m->provider, m->model, &t->err) != 0)
 		return NULL;
@@ -174,7 +177,7 @@ static int string_of(tally *t, sheaf_str value, sheaf_str *out)
 	return ok ? rc : err_nomem(&t->err);
 }
 
-static int model_of(tally *t, sheaf_str provider, sheaf_str model, const named **out)
+static int model_of(tally *t, sheaf_str provider, sheaf_str model, named **out)
 {
 	sheaf_str p, m;
 	*out = NULL;
@@ -189,7 +192,7 @@ static int model_of(tally *t, sheaf_str provider, sheaf_str model, const named *
 
 static int read_message(tally *t, said *out, sheaf_str body)
 {
-	sheaf_str inside = members_inside(members_find(body, "message")), key, value;
+	sheaf_str inside = usage_payload(body, "message"), key, value;
 	sheaf_str provider = {NULL, 0}, model = {NULL, 0};
 	for (size_t at = 0; members_next(inside, &at, &key, &value);) {
 		if (members_key_is(key, "provider"))
@@ -214,7 +217,7 @@ static int read_turn_end(tally *t, said *out, sheaf_str body)
 static int read_model_change(tally *t, sheaf_str body)
 {
 	sheaf_str inside = usage_payload(body, "model_change");
-	const named *now;
+	named *now;
 	int rc = model_of(t, members_find(inside, "provider"), members_find(inside, "model_id"),
 	                  &now);
 	if (rc == 0)
@@ -223,7 +226,7 @@ static int read_model_change(tally *t, sheaf_str body)
 }
 
 /* Which model a turn ran by, as far as it is remembered. */
-static const named *turn_model(const tally *t, uint64_t turn)
+static named *turn_model(const tally *t, uint64_t turn)
 {
 	for (size_t i = 0; i < TURN_MODELS; i++) {
 		size_t at = (t->turn_at + TURN_MODELS - 1 - i) % TURN_MODELS;
@@ -256,14 +259,21 @@ static bool counts(tally *t, said *s)
 	return does;
 }
 
+/* Rows change with the day, and records come in the order of time, nearly. */
+static const sheaf_model_row *row_on(const tally *t, named *n, int64_t time_us)
+{
+	int64_t day = time_us / DAY_US;
+	if (day == 0 || day != n->day)
+		n->row = sheaf_models_find(t->models, n->provider, n->model, time_us);
+	n->day = day;
+	return n->row;
+}
+
 /* A turn's requests together may be over a tier that none of them reached. */
 static sheaf_cost cost_of(const tally *t, const said *s)
 {
 	const sheaf_money no = SHEAF_MONEY_UNKNOWN;
-	const sheaf_model_row *m = s->model != NULL
-	                                   ? sheaf_models_find(t->models, s->model->provider,
-	                                                       s->model->model, s->time_us)
-	                                   : NULL;
+	const sheaf_model_row *m = s->model != NULL ? row_on(t, s->model, s->time_us) : NULL;
 	if (!s->is_turn || m == NULL || m->tier_over == 0)
 		return sheaf_usage_cost(&s->usage, m);
 	sheaf_model_row flat = *m;
