@@ -34,6 +34,7 @@ typedef enum opt_id {
 	OPT_BY,
 	OPT_COMMAND,
 	OPT_COMPACT,
+	OPT_CONTINUE,
 	OPT_CREATE,
 	OPT_CURSOR,
 	OPT_CWD,
@@ -87,6 +88,7 @@ typedef enum opt_id {
 	OPT_TURN,
 	OPT_UNDO,
 	OPT_WINDOW,
+	OPT_URL,
 	OPT_WITHOUT_COMPACTION,
 	OPT_COUNT
 } opt_id;
@@ -171,6 +173,7 @@ static inline bool given(const cli *c, opt_id id)
 int cmd_append(cli *c);
 int cmd_branch(cli *c);
 int cmd_cat(cli *c);
+int cmd_chat(cli *c);
 int cmd_check(cli *c);
 int cmd_compact(cli *c);
 int cmd_completion(cli *c);

@@ -2,6 +2,7 @@
 #include "base/str.h"
 #include "find.h"
 #include "opt.h"
+#include "shapes.h"
 #include "view.h"
 
 static void put_branch(cli *c, sheaf_session *session, buf *out, const sheaf_branch_info *branch,
@@ -33,7 +34,7 @@ static void put_branch(cli *c, sheaf_session *session, buf *out, const sheaf_bra
 	buf_char(out, '\n');
 }
 
-static int list_branches(cli *c, sheaf_session *session)
+int show_branches(cli *c, sheaf_session *session)
 {
 	_cleanup_(head_freep) sheaf_head_view *head = NULL;
 	if (sheaf_session_head(&head, session, &c->err) != 0)
@@ -162,6 +163,6 @@ int cmd_branch(cli *c)
 	if (rc != 0)
 		return rc;
 	if (!changes)
-		return list_branches(c, session);
+		return show_branches(c, session);
 	return removing ? forget(c, session) : move(c, session);
 }

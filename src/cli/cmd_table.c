@@ -140,6 +140,19 @@ static const opt options_compact[] = {
 	{0},
 };
 
+static const opt options_chat[] = {
+	{OPT_FORMAT, 'f', "format", "FORMAT", "what the server speaks", FORMATS},
+	{OPT_URL, 'u', "url", "URL", "its address (default: the provider's own)", NULL},
+	{OPT_MODEL, 'm', "model", "NAME", "which model (default: the session's last)", NULL},
+	{OPT_SYSTEM, 's', "system", "TEXT", "the system text, or @FILE", NULL},
+	{OPT_THINKING, 0, "thinking", "LEVEL", "off, minimal, low, medium or high",
+         THINKING_LEVELS},
+	{OPT_BRANCH, 'b', "branch", "NAME", "on this branch instead of main", NULL},
+	{OPT_CONTINUE, 'c', "continue", NULL, "go on with a session, without SESSION the newest",
+         NULL},
+	{0},
+};
+
 static const opt options_watch[] = {
 	{OPT_FROM, 0, "from", "N", "begin after record N (default: the newest; 0: all)", NULL},
 	{OPT_FULL, 'f', "full", NULL, "nothing folded, exact times", NULL},
@@ -274,6 +287,32 @@ const command commands[] = {
 		.words_max = -1,
 		.word = WORD_SESSION,
 		.options = options_append,
+	},
+	{
+		.name = "chat",
+		.brief = "talk with a model",
+		.synopsis = "chat [SESSION]",
+		.about =
+			"A conversation in the terminal: what you say is stored before the model is\n"
+			"asked, what it answers as it comes. Without SESSION a new one; a SESSION that\n"
+			"is there goes on where it was left. /help in it lists what can be said to the\n"
+			"chat itself: /tree, /branch, /label, /compact and others. Ctrl-C stops a reply,\n"
+			"Ctrl-D ends the chat.\n"
+			"\n"
+			"--url is the address of any server that speaks one of the formats: anthropic,\n"
+			"openai-chat (unless --format says otherwise), openai-responses or gemini.\n"
+			"Without one it is the provider's own, and its key comes from\n"
+			"$ANTHROPIC_API_KEY, $OPENAI_API_KEY or $GEMINI_API_KEY.\n"
+			"\n"
+			"From a pipe every line is something said, and only the answers are printed; a\n"
+			"failure ends it. With --json the records of each turn, one a line.",
+		.examples = "sheaf chat --model claude-sonnet-4-5\n"
+			    "sheaf chat demo --url http://localhost:11434 --model qwen3\n"
+			    "echo 'And in Rust?' | sheaf chat --continue",
+		.run = cmd_chat,
+		.words_max = 1,
+		.word = WORD_SESSION,
+		.options = options_chat,
 	},
 	{
 		.group = "look",
@@ -792,6 +831,8 @@ const topic topics[] = {
          "SHEAF_PAGER, PAGER  what long output goes through on a terminal (less); `cat`\n"
          "             for nothing\n"
          "SHEAF_MODELS a file of models, their windows and prices (see `sheaf usage`)\n"
+         "SHEAF_MODEL, SHEAF_URL, SHEAF_FORMAT  what `sheaf chat` uses unless told otherwise\n"
+         "ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY  keys of the providers\n"
          "NO_COLOR     if not empty, no colour; FORCE_COLOR, colour also in a pipe"},
 	{0},
 };

@@ -18,6 +18,7 @@
 #include "base/str.h"
 #include "find.h"
 #include "opt.h"
+#include "shapes.h"
 #include "view.h"
 
 #define COLUMNS_UNKNOWN 100u /* a preview has to end somewhere in a pipe too */
@@ -96,10 +97,9 @@ static void mark_path(drawing *d, uint64_t leaf_seq)
 }
 
 /* Marks the leaves of all branches and the path of the one asked for. */
-static int mark(cli *c, drawing *d)
+static int mark(cli *c, drawing *d, const char *wanted)
 {
 	const sheaf_head_view *head = d->tree->head;
-	const char *wanted = given(c, OPT_BRANCH) ? c->values[OPT_BRANCH] : "main";
 	bool found = false;
 	for (size_t i = 0; i < head->branch_count; i++) {
 		const sheaf_branch_info *branch = head->branches[i];
@@ -117,7 +117,7 @@ static int mark(cli *c, drawing *d)
 	return 0;
 }
 
-static int drawing_start(cli *c, drawing *d)
+static int drawing_start(cli *c, drawing *d, const char *branch)
 {
 	d->marks = mem_zalloc(d->tree->node_count + 1);
 	if (d->marks == NULL)
@@ -129,7 +129,7 @@ static int drawing_start(cli *c, drawing *d)
 	                        : 0;
 	for (d->seq_width = 2; last > 9; last /= 10)
 		d->seq_width++;
-	return mark(c, d);
+	return mark(c, d, branch);
 }
 
 /* ---- One line ---------------------------------------------------------- */
@@ -414,18 +414,25 @@ static int put_json(cli *c, drawing *d)
 	return b->status != 0 ? fail_memory(c) : 0;
 }
 
-int cmd_tree(cli *c)
+int show_tree(cli *c, sheaf_session *session, const char *branch, bool fold)
 {
-	_cleanup_(session_closep) sheaf_session *session = NULL;
 	_cleanup_(tree_freep) sheaf_tree *tree = NULL;
-	int rc = open_for_reading(c, c->words[0], &session);
-	if (rc != 0)
-		return rc;
 	if (sheaf_session_tree(&tree, session, &c->err) != 0)
 		return fail(c);
 	_cleanup_(drawing_done) drawing d = {.v = VIEW_INIT(c, false), .tree = tree};
-	d.fold = given(c, OPT_SHORT);
-	if ((rc = drawing_start(c, &d)) != 0)
+	d.fold = fold;
+	int rc = drawing_start(c, &d, branch);
+	if (rc != 0)
 		return rc;
 	return c->json ? put_json(c, &d) : draw(c, &d);
+}
+
+int cmd_tree(cli *c)
+{
+	_cleanup_(session_closep) sheaf_session *session = NULL;
+	int rc = open_for_reading(c, c->words[0], &session);
+	if (rc != 0)
+		return rc;
+	return show_tree(c, session, given(c, OPT_BRANCH) ? c->values[OPT_BRANCH] : "main",
+	                 given(c, OPT_SHORT));
 }

@@ -173,6 +173,24 @@ size_t text_width(sheaf_str safe)
 	return m.columns;
 }
 
+size_t text_cluster(sheaf_str s, size_t at)
+{
+	meter m = {0};
+	if (at >= s.len)
+		return s.len;
+	measure(&m, text_next(s, &at));
+	for (size_t next = at; next < s.len; at = next) {
+		size_t columns = m.columns;
+		uint32_t c = text_next(s, &next);
+		if (c == '\n' || text_spelled(c))
+			break;
+		measure(&m, c);
+		if (m.columns != columns)
+			break;
+	}
+	return at;
+}
+
 /* How many bytes of `safe` fit into `columns`. */
 static size_t fitting(sheaf_str safe, size_t columns)
 {

@@ -49,6 +49,10 @@ void text_safe_of(buf *out, const char *s, int shape);
 /* Columns that safe text takes; a tab goes to the next multiple of eight. */
 size_t text_width(sheaf_str safe);
 
+/* The end of what a person sees as one character, which begins at `at`: a letter with its accents,
+ * an emoji of several code points. */
+size_t text_cluster(sheaf_str s, size_t at);
+
 /* Appends one safe line in at most `columns` (0: all of it), with an ellipsis where it was cut. */
 void text_cut(buf *out, sheaf_str safe, size_t columns);
 /* The same, cut at the front: for paths. */

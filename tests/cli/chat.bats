@@ -1,0 +1,438 @@
+# sheaf chat: in a terminal (tmux) and in a pipe, with a model that runs here.
+
+load helper
+
+# start_server [PORT]
+start_server() {
+	rm -f url
+	python3 "$BATS_TEST_DIRNAME/chat_server.py" url requests.log "${1:-0}" 3>&- &
+	server=$!
+	for _ in $(seq 200); do
+		[ -s url ] && break
+		sleep 0.05
+	done
+	url=$(cat url)
+}
+
+setup_chat() {
+	start_server
+	export TMUX_TMPDIR=$BATS_TEST_TMPDIR
+	unset TMUX OPENAI_API_KEY ANTHROPIC_API_KEY GEMINI_API_KEY GOOGLE_API_KEY
+	unset SHEAF_MODEL SHEAF_URL SHEAF_FORMAT http_proxy HTTP_PROXY all_proxy ALL_PROXY
+}
+
+teardown() {
+	tmux -L chat kill-server 2>/dev/null || true
+	[ -z "${server:-}" ] || kill "$server" 2>/dev/null || true
+}
+
+# A terminal of 80 by 50 in which a chat runs; what it leaves behind is in $? of the shell there.
+start() {
+	printf -v line '%q ' "$SHEAF_BIN" chat "$@"
+	tmux -L chat -f /dev/null new-session -d -s chat -x 80 -y 50 \
+		"LC_ALL=C.UTF-8 $line; echo \"left with \$?\"; sleep 1000"
+	tmux -L chat set-option -g history-limit 5000
+	wait_for '> '
+}
+
+# Everything on the screen and above it, without the empty lines below.
+screen() {
+	tmux -L chat capture-pane -p -J -S - -t chat | sed -e :a -e '/^\n*$/{$d;N;ba' -e '}'
+}
+
+# wait_for TEXT [TIMES]: until it stands there so often.
+wait_for() {
+	for _ in $(seq 200); do
+		[ "$(screen | grep -cF -- "$1")" -ge "${2:-1}" ] && return 0
+		sleep 0.05
+	done
+	printf 'no "%s" on:\n' "$1"
+	screen
+	return 1
+}
+
+# Until there is a prompt to type at, below everything else.
+prompt() {
+	for _ in $(seq 200); do
+		[ "$(screen | sed -e 's/ *$//' -e '/^$/d' | tail -1)" = '>' ] && return 0
+		sleep 0.05
+	done
+	echo 'no prompt on:'
+	screen
+	return 1
+}
+
+keys() {
+	tmux -L chat send-keys -t chat "$@"
+}
+
+say() {
+	prompt
+	tmux -L chat send-keys -t chat -l -- "$1"
+	keys Enter
+}
+
+# The texts of a session, one a line.
+texts() {
+	sheaf show "$@" --json | python3 -c '
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line).get("message")
+    if message:
+        said = " ".join(p["text"]["content"] for p in message["content"] if p["type"] == "text")
+        print(message["role"] + ": " + said.replace("\n", " "))'
+}
+
+# ---- In a terminal -----------------------------------------------------
+
+@test "a conversation: said, answered, left, taken up again" {
+	setup_chat
+	start demo --url "$url" --model m1
+	wait_for 'a new session'
+	[ ! -e "$store/demo.jsonl" ] # nothing was said yet
+	say 'Make the parser faster.'
+	wait_for 'With SIMD, or with a table of 256 bytes?'
+	wait_for '@2 ·'
+	say /quit
+	wait_for 'left with 0'
+	wait_for '`sheaf chat demo` goes on from here'
+	run -0 texts demo
+	[ "$output" = $'user: Make the parser faster.\nassistant: With SIMD, or with a table of 256 bytes?' ]
+
+	tmux -L chat kill-server
+	start demo --url "$url"
+	wait_for 'Make the parser faster.'
+	wait_for 'With SIMD, or with a table of 256 bytes?'
+	say 'Then the table.'
+	wait_for 'Twice as fast'
+	keys C-d
+	wait_for 'left with 0'
+	[ "$(texts demo | wc -l)" -eq 4 ]
+	# The whole conversation was sent, with the model of before.
+	tail -1 requests.log | py 'd["model"] == "m1" and len(d["messages"]) == 3'
+}
+
+@test "what is typed is there before the model is asked, and after kill -9" {
+	setup_chat
+	start demo --url "$url" --model m1
+	say 'slow, please'
+	wait_for word3
+	[ "$(texts demo)" = 'user: slow, please' ]
+	kill -9 "$(pgrep -P "$(tmux -L chat list-panes -F '#{pane_pid}')" -x "$(basename "$SHEAF_BIN")")"
+	wait_for 'left with 137'
+	tmux -L chat kill-server
+	start demo --url "$url" --model m1
+	wait_for 'slow, please'
+	say 'Then the table.'
+	wait_for 'Twice as fast'
+	sheaf context demo --format openai-chat --check
+}
+
+@test "Ctrl-C stops a reply, keeps what came, and the chat goes on" {
+	setup_chat
+	start demo --url "$url" --model m1
+	say 'slow, please'
+	wait_for word5
+	keys C-c
+	wait_for 'stopped; what came is kept'
+	texts demo | grep -q 'assistant: word0 word1 word2'
+	say 'Then the table.'
+	wait_for 'Twice as fast'
+	sheaf context demo --format openai-chat --check
+}
+
+@test "Ctrl-C on a line puts it away, the arrow brings it back" {
+	setup_chat
+	start demo --url "$url" --model m1
+	prompt
+	keys -l 'half a thought'
+	keys C-c
+	prompt
+	keys C-c
+	wait_for 'Ctrl-D or /quit ends the chat'
+	prompt
+	keys Up
+	wait_for '> half a thought' 2
+	keys Enter
+	wait_for 'You said: half a thought'
+}
+
+@test "a server that fails is asked again; nothing is lost when it stays away" {
+	setup_chat
+	start demo --url "$url" --model m1
+	say 'broken, the first time'
+	wait_for 'trying again'
+	wait_for 'You said: broken, the first time'
+	say /quit
+	wait_for 'left with'
+	tmux -L chat kill-server
+	kill "$server"
+	start demo --url "$url" --model m1
+	say 'Is anybody there?'
+	wait_for 'trying again'
+	keys C-c
+	prompt
+	texts demo | grep -q 'user: Is anybody there?'
+	# It comes back at the same place.
+	start_server "${url##*:}"
+	say /retry
+	wait_for 'You said: Is anybody there?'
+	[ "$(texts demo | grep -c 'user: Is anybody there?')" -eq 1 ]
+}
+
+@test "a reply that is cut off is asked for again" {
+	setup_chat
+	start demo --url "$url" --model m1
+	say 'cut it'
+	wait_for 'Half of'
+	wait_for 'trying again'
+	keys C-c
+	prompt
+	sheaf context demo --format openai-chat --model m1 --check
+}
+
+@test "nothing a model says reaches the terminal raw" {
+	setup_chat
+	start demo --url "$url" --model m1
+	say 'Make the parser faster.'
+	wait_for '@2 ·'
+	tmux -L chat pipe-pane -t chat 'cat >raw'
+	say 'evil, please'
+	wait_for '@5 ·'
+	wait_for '^[[31mred^[]52;c;ZXZpbA==^G'
+	wait_for '<U+009B>31m'
+	wait_for '<U+202E>'
+	# The screen above is as it was.
+	wait_for 'With SIMD, or with a table of 256 bytes?'
+	# Of escape sequences the terminal got only those of the line editor and colours.
+	python3 - <<'END'
+import re
+raw = open("raw", "rb").read().decode()
+rest = re.sub(r"\x1b\[(\?2004[hl]|[0-9;]*m|[0-9]*[ACJ])", "", raw)
+assert "\x1b" not in rest, rest
+assert not any(0x80 <= ord(c) < 0xa0 for c in raw)
+END
+}
+
+@test "tree, branch, label, compact, undo, usage" {
+	setup_chat
+	start demo --url "$url" --model m1
+	say 'Make the parser faster.'
+	wait_for '@2 ·'
+	say '/label @2 question'
+	wait_for '[question]'
+	say 'SIMD, please.'
+	wait_for 'slower'
+	say '/branch table question'
+	wait_for 'branch table goes on after @2'
+	say 'Then the table.'
+	wait_for 'Twice as fast'
+	say /tree
+	wait_for '(main) Done. It is'
+	wait_for '(table) Done. **Twice'
+	say /branch
+	prompt
+	say '/branch main'
+	wait_for 'on branch main'
+	say '/branch table'
+	say '/compact the table'
+	wait_for 'is a summary of what came before'
+	sheaf context demo --branch table | grep -q 'The parser was made faster'
+	say /undo
+	wait_for 'the model sees again what was summed up'
+	sheaf context demo --branch table | grep -q 'Then the table.'
+	say /usage
+	wait_for 'input  '
+	wait_for 'window  '
+	say /nonsense
+	wait_for 'there is no command /nonsense'
+	say '//not a command'
+	wait_for 'You said: /not a command'
+}
+
+@test "going back to what was said puts it on the line, to be said otherwise" {
+	setup_chat
+	start demo --url "$url" --model m1
+	say 'Make the parser faster.'
+	wait_for '@2 ·'
+	say 'SIMD, please.'
+	wait_for '@5 ·'
+	say /undo
+	wait_for 'in place of @4'
+	wait_for '> SIMD, please.' 2
+	keys -l ' Or else?'
+	keys Enter
+	wait_for 'You said: SIMD, please. Or else?'
+	run -0 texts demo
+	[ "$(wc -l <<<"$output")" -eq 4 ]
+	say '/branch @1'
+	wait_for '> Make the parser faster.' 2
+	keys C-u
+	say 'Then the table.'
+	wait_for 'Twice as fast'
+	[ "$(texts demo | head -1)" = 'user: Then the table.' ]
+	sheaf tree demo | grep -q 'Make the parser faster.'
+}
+
+@test "retry asks again and keeps the other answer in the tree" {
+	setup_chat
+	start demo --url "$url" --model m1
+	say 'Make the parser faster.'
+	wait_for '@2 ·'
+	say '/model m2'
+	wait_for 'the model is m2'
+	say /retry
+	wait_for 'With SIMD' 2
+	prompt
+	[ "$(sheaf tree demo --json | py 'sum(n["role"] == "assistant" for n in d["nodes"]) == 2')" = '' ]
+	tail -1 requests.log | py 'd["model"] == "m2" and len(d["messages"]) == 1'
+}
+
+@test "the line editor: wide characters, words, several lines, paste" {
+	setup_chat
+	start demo --url "$url" --model m1
+	prompt
+	keys -l '日本語 👩‍👩‍👧 grün'
+	# Over the ü and n, then the family as a whole.
+	keys Left Left BSpace
+	keys Home Right Right Delete
+	keys End
+	keys -l '!'
+	wait_for '> 日本 👩‍👩‍👧 gün!'
+	keys C-a
+	keys -l 'a '
+	keys C-e
+	keys Left Left Left Left Left BSpace
+	wait_for '> a 日本  gün!'
+	keys C-w
+	keys C-k
+	keys -l 'z'
+	keys Enter
+	wait_for 'You said: '
+	prompt
+	keys -l 'one'
+	keys M-Enter
+	keys -l 'two\'
+	keys Enter
+	keys -l 'three'
+	keys Enter
+	wait_for '@5 ·'
+	tmux -L chat set-buffer -b p $'pasted\n\tand this\e[31m'
+	prompt
+	tmux -L chat paste-buffer -p -b p -t chat
+	wait_for 'and this^[[31m'
+	keys Enter
+	wait_for '@8 ·'
+	sheaf cat demo @4 | grep -qF '"one\ntwo\nthree"'
+	sheaf cat demo @7 | grep -qF '"pasted\n\tand this\u001b[31m"'
+	# What is typed while a reply comes is the next text.
+	say 'slow'
+	wait_for word2
+	keys -l 'typed ahead'
+	keys C-c
+	wait_for '> typed ahead'
+	# A line longer than the screen is wide wraps, and can be edited at its beginning.
+	keys C-u
+	keys -l "$(printf 'word %.0s' $(seq 40))"
+	keys Home
+	keys -l 'X'
+	keys Enter
+	wait_for "You said: Xword word"
+}
+
+@test "thinking is dimmed, NO_COLOR switches colours off, widths are kept" {
+	setup_chat
+	start demo --format anthropic --url "$url" --model m1
+	say 'Make the parser faster.'
+	wait_for 'Let me see.'
+	tmux -L chat capture-pane -p -e -t chat | grep -qF $'\e[2m  Let me see.'
+	tmux -L chat kill-server
+	NO_COLOR=1 start other --url "$url" --model m1
+	say "$(printf 'word %.0s' $(seq 60))"
+	wait_for '@2 ·'
+	! tmux -L chat capture-pane -p -e -t chat | grep -qF $'\e['
+	[ "$(tmux -L chat capture-pane -p -t chat | awk 'length > 80' | wc -l)" -eq 0 ]
+	[ "$(tmux -L chat capture-pane -p -t chat | grep -c '^  word')" -ge 2 ]
+}
+
+@test "the terminal is left as it was found" {
+	setup_chat
+	tmux -L chat -f /dev/null new-session -d -s chat -x 80 -y 50 bash --norc --noprofile
+	keys "stty -g >before; $SHEAF_BIN chat demo --url $url --model m1; stty -g >after" Enter
+	wait_for 'a new session'
+	keys C-d
+	for _ in $(seq 100); do
+		[ -s after ] && break
+		sleep 0.05
+	done
+	cmp before after
+	# Also by a signal.
+	keys "clear; $SHEAF_BIN chat demo --url $url --model m1; stty -g >after2" Enter
+	prompt
+	pkill -TERM -x "$(basename "$SHEAF_BIN")" -P "$(tmux -L chat list-panes -F '#{pane_pid}')"
+	for _ in $(seq 100); do
+		[ -s after2 ] && break
+		sleep 0.05
+	done
+	cmp before after2
+}
+
+# ---- In a pipe ---------------------------------------------------------
+
+@test "in a pipe every line is said and only answers are printed" {
+	setup_chat
+	printf 'Make the parser faster.\nfirst\\\nsecond\n' |
+		sheaf chat demo --url "$url" --model m1 >out 2>err
+	[ "$(cat out)" = $'With SIMD, or with a table of 256 bytes?\nYou said: first\nsecond' ]
+	[ ! -s err ]
+	echo 'Then the table.' | sheaf chat --continue --url "$url" | grep -qF 'Twice as fast'
+	[ "$(texts demo | wc -l)" -eq 6 ]
+	echo 'evil' | sheaf chat demo --url "$url" | no_controls
+}
+
+@test "--json prints the records of each turn" {
+	setup_chat
+	printf 'one\ntwo\n' | sheaf chat demo --url "$url" --model m1 --json >out
+	py 'len(lines) == 4 and [l["message"]["role"] for l in lines] == ["user", "assistant"] * 2' <out
+}
+
+@test "the system text stays with the session" {
+	setup_chat
+	echo one | sheaf chat demo --url "$url" --model m1 --system 'Be brief.' >/dev/null
+	echo two | sheaf chat demo --url "$url" >/dev/null
+	tail -1 requests.log | py 'd["messages"][0] == {"role": "system", "content": "Be brief."}'
+	printf '/system Be long.\nthree\n' | sheaf chat demo --url "$url" >/dev/null
+	echo four | sheaf chat demo --url "$url" >/dev/null
+	tail -1 requests.log | py 'd["messages"][0]["content"] == "Be long."'
+}
+
+@test "mistakes say what to do, and what was said is kept" {
+	setup_chat
+	run -2 sheaf chat demo --url "$url" </dev/null
+	has 'which model? --model NAME, or $SHEAF_MODEL'
+	run -4 sheaf chat demo --model m1 </dev/null
+	has 'ANTHROPIC_API_KEY'
+	run -4 sheaf chat demo --format gemini --model m1 </dev/null
+	has 'GEMINI_API_KEY'
+	run -1 sheaf chat --continue --url "$url" --model m1 </dev/null
+	run -1 sheaf chat nothing --continue --url "$url" --model m1 </dev/null
+	has "there is no session 'nothing'"
+	[ ! -e "$store/nothing.jsonl" ]
+	run -2 sheaf chat demo --format martian --model m1 </dev/null
+	OPENAI_API_KEY=wrong run -4 sheaf chat demo --url "$url" --model m1 <<<'Hello?'
+	has 'OPENAI_API_KEY'
+	[ "$(texts demo)" = 'user: Hello?' ]
+	echo /retry | sheaf chat demo --url "$url" --model m1 | grep -q 'You said: Hello?'
+	[ "$(texts demo | wc -l)" -eq 2 ]
+	run -1 sheaf chat demo --url "$url" --model m1 --branch nowhere </dev/null
+	has "there is no branch 'nowhere'"
+}
+
+@test "what is asked for can come from the environment" {
+	setup_chat
+	export SHEAF_URL=$url SHEAF_MODEL=m9 SHEAF_FORMAT=anthropic
+	echo one | sheaf chat demo | grep -q 'You said: one'
+	tail -1 requests.log | py 'd["model"] == "m9" and "max_tokens" in d'
+	SHEAF_FORMAT=martian run -2 sheaf chat demo <<<two
+	has SHEAF_FORMAT
+}
