@@ -124,9 +124,10 @@ typedef struct sheaf_request {
 } sheaf_request;
 
 /**
- * Renders a context. Costs O(its size). Caller frees.
+ * Renders a context. Costs O(its size). Caller frees; nothing in it depends on
+ * the context or the options any more.
  * @return 0; SHEAF_INVALID (options: no model, ttls in the wrong order, `extra` or a schema that
- *         is no JSON object), SHEAF_CONTEXT (there is nothing to send), SHEAF_TOO_LARGE (over
+ *         is no JSON object, a tool's name the format does not take, or twice), SHEAF_CONTEXT (there is nothing to send), SHEAF_TOO_LARGE (over
  *         bytes_max, also without what may be elided), SHEAF_NOMEM
  */
 SHEAF_API int sheaf_render(sheaf_request **out, const sheaf_context *context,
@@ -159,13 +160,14 @@ SHEAF_API void sheaf_violations_free(const sheaf_violations *violations);
 
 /* ---- What stayed the same ---------------------------------------------- */
 
-/** Why a later context does not begin with an earlier one. */
+/** Why a later context does not begin with an earlier one, or is of no use to its reader. */
 enum {
 	SHEAF_BREAK_NONE = 0,        /* it does */
 	SHEAF_BREAK_LATE_ANSWER = 1, /* a call that had none was answered */
 	SHEAF_BREAK_COMPACTION = 2, /* a compaction decides that did not before, or none any more */
-	SHEAF_BREAK_MODEL = 3,      /* another provider or model reads it */
-	SHEAF_BREAK_OPTIONS = 4,    /* other options: system text, tools, agent, elision, … */
+	SHEAF_BREAK_MODEL = 3,      /* another provider or model is in force; the items may be the
+	                               same, but no two models share a cache */
+	SHEAF_BREAK_OPTIONS = 4,    /* other options: agent, target, damage passed over, … */
 	SHEAF_BREAK_BRANCH = 5      /* another path */
 };
 
@@ -177,11 +179,15 @@ typedef struct sheaf_common {
 	sheaf_str entry_id; /* the first entry of the later one that differs, or {NULL,0} */
 } sheaf_common;
 
-/** Compares two contexts of one session. `out->entry_id` is owned by `later`. */
+/**
+ * Compares two contexts of one session. `out->entry_id` is owned by `later`.
+ * Options of a rendering (system text, tools, elision) are not looked at: for
+ * those compare the requests.
+ */
 SHEAF_API void sheaf_context_common(sheaf_common *out, const sheaf_context *earlier,
                                     const sheaf_context *later);
 
-/** How many leading bytes two bodies share when cache marks are not looked at. */
+/** How many leading bytes two bodies share, as if they had no cache marks. */
 SHEAF_API size_t sheaf_request_common(const sheaf_request *earlier, const sheaf_request *later);
 
 SHEAF_END

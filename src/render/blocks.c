@@ -609,7 +609,7 @@ static int list_finish(maker *k)
 	memcpy(messages + opening, k->messages, k->message_count * sizeof(*messages));
 	if (opening)
 		messages[0] = (message){.role = ROLE_USER, .blocks = blocks, .count = 1};
-	const block *at = blocks + 1;
+	block *at = blocks + 1;
 	for (size_t i = opening; i < count; at += messages[i++].count)
 		messages[i].blocks = at;
 	r->messages = messages;

@@ -10,6 +10,9 @@
 #include "base/str.h"
 #include "entry/members.h"
 
+#define MEDIA_TOKENS 1500u
+#define PAGE_BYTES 40000u
+
 static const char anthropic_images[] = " image/jpeg image/png image/gif image/webp ";
 static const char openai_images[] = " image/jpeg image/png image/gif image/webp ";
 static const char gemini_images[] = " image/jpeg image/png image/webp image/heic image/heif ";
@@ -306,6 +309,32 @@ static int path_make(sheaf_str *out, const rendering *r)
 	return path.status == 0 && ok ? 0 : SHEAF_NOMEM;
 }
 
+/* An estimate: four bytes a token, and so much for each image or page. */
+static uint64_t tokens_of(const rendering *r, size_t bytes)
+{
+	uint64_t media = 0;
+	size_t plain = bytes;
+	for (size_t i = 0; i < r->message_count; i++) {
+		const message *m = &r->messages[i];
+		for (size_t k = 0; k < m->count; k++) {
+			const block *b = &m->blocks[k];
+			bool whole = b->part_count == 0;
+			for (size_t p = 0; p < (whole ? 1 : b->part_count); p++) {
+				const block *one = whole ? b : &b->parts[p];
+				if (one->kind != SHEAF_PART_IMAGE &&
+				    one->kind != SHEAF_PART_DOCUMENT)
+					continue;
+				size_t data = one->part->data.len;
+				plain -= data < plain ? data : plain;
+				media += MEDIA_TOKENS;
+				if (one->kind == SHEAF_PART_DOCUMENT)
+					media += data / PAGE_BYTES * MEDIA_TOKENS;
+			}
+		}
+	}
+	return plain / 4 + media;
+}
+
 static int result_make(sheaf_request **out, rendering *r, buf *body, sheaf_error *err)
 {
 	result *made = arena_zalloc(r->arena, sizeof(*made));
@@ -327,13 +356,46 @@ static int result_make(sheaf_request **out, rendering *r, buf *body, sheaf_error
 	q->mark_count = r->mark_count;
 	memcpy(q->marks, r->marks, sizeof(q->marks));
 	q->body = buf_view(body);
-	q->tokens = q->body.len / 4;
+	q->tokens = tokens_of(r, q->body.len);
 	made->body = body->ptr;
 	made->arena = r->arena;
 	body->ptr = NULL;
 	r->arena = NULL;
 	*out = q;
 	return 0;
+}
+
+static int body_write(rendering *r, buf *body, sheaf_error *err)
+{
+	buf_reset(body);
+	r->mark_count = 0;
+	int rc = r->rules->write(r, body, err);
+	if (rc != 0)
+		return rc;
+	buf_nul(body);
+	return buf_status(body, err);
+}
+
+/*
+ * The body, smaller where it has to be. Steps of a quarter: what is left out
+ * stays the same until the rest has grown by as much.
+ */
+static int body_make(rendering *r, buf *body, sheaf_error *err)
+{
+	const size_t max = r->o.bytes_max, step = max / 4 + 1;
+	size_t notes = r->note_count;
+	int rc = body_write(r, body, err);
+	if (rc != 0 || body->len <= max)
+		return rc;
+	r->note_count = notes;
+	if (elide(r, ((body->len - max - 1) / step + 1) * step) != 0)
+		return err_nomem(err);
+	rc = body_write(r, body, err);
+	if (rc == 0 && body->len > max)
+		return err_set(err, SHEAF_TOO_LARGE,
+		               "%zu bytes, more than %zu, also without what may be left out",
+		               body->len, max);
+	return rc;
 }
 
 int sheaf_render(sheaf_request **out, const sheaf_context *context,
@@ -350,13 +412,12 @@ int sheaf_render(sheaf_request **out, const sheaf_context *context,
 	rc = blocks_make(&r, err);
 	if (rc != 0)
 		return rc;
-	_cleanup_(buf_free) buf body = BUF_INIT(r.o.bytes_max);
-	(void)buf_reserve(&body, context->bytes < r.o.bytes_max ? context->bytes : r.o.bytes_max);
-	rc = r.rules->write(&r, &body, err);
-	if (rc != 0)
-		return rc;
-	buf_nul(&body);
-	rc = buf_status(&body, err);
+	/* Where something may be left out it must be known how much is too much. */
+	size_t most = r.o.elide != 0 ? SIZE_MAX / 2 : r.o.bytes_max;
+	_cleanup_(buf_free) buf body = BUF_INIT(most);
+	if (buf_reserve(&body, context->bytes < most ? context->bytes : most) != 0)
+		return err_nomem(err);
+	rc = body_make(&r, &body, err);
 	return rc != 0 ? rc : result_make(out, &r, &body, err);
 }
 

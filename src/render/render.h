@@ -26,18 +26,18 @@ typedef enum block_role {
 
 /* One block. Strings not named in a kind's line are zero. */
 typedef struct block {
-	int32_t kind;              /* SHEAF_PART_*, never OTHER; opaque: see part->raw, an object */
-	bool error;                /* result: the tool failed */
-	bool said_error;           /* result: is_error was recorded (true or false) */
-	const sheaf_part *part;    /* where it comes from; NULL for what was made here */
-	sheaf_str text;            /* text; thinking; result of one text */
-	sheaf_str signature;       /* text, thinking (always), call: only if the target made it */
-	sheaf_str id;              /* call, result: as the format takes it, unique among calls */
-	sheaf_str name;            /* call, result: the tool, as the format takes it */
-	sheaf_str input;           /* call: JSON; an object if the format needs one */
-	sheaf_str ext;             /* members only the target's format knows, without braces: see
+	int32_t kind;           /* SHEAF_PART_*, never OTHER; opaque: see part->raw, an object */
+	bool error;             /* result: the tool failed */
+	bool said_error;        /* result: is_error was recorded (true or false) */
+	const sheaf_part *part; /* where it comes from; NULL for what was made here */
+	sheaf_str text;         /* text; thinking; result of one text */
+	sheaf_str signature;    /* text, thinking (always), call: only if the target made it */
+	sheaf_str id;           /* call, result: as the format takes it, unique among calls */
+	sheaf_str name;         /* call, result: the tool, as the format takes it */
+	sheaf_str input;        /* call: JSON; an object if the format needs one */
+	sheaf_str ext;          /* members only the target's format knows, without braces: see
 	                            "ext" in docs/format.md; {NULL,0} unless the target made it */
-	const struct block *parts; /* result made of parts: text, image, document only; where
+	struct block *parts;    /* result made of parts: text, image, document only; where
 	                              result_parts is false text only */
 	size_t part_count;
 } block;
@@ -50,7 +50,7 @@ typedef struct block {
 typedef struct message {
 	block_role role;
 	bool own; /* assistant: made by the provider and model that will read it */
-	const block *blocks;
+	block *blocks;
 	size_t count;
 	const sheaf_item *item; /* NULL for one that was made here */
 } message;
@@ -116,6 +116,12 @@ static inline bool name_may_begin(char c)
 	return id_char(c) && c != '-' && (c < '0' || c > '9');
 }
 
+/*
+ * Leaves out at least `bytes` of what o.elide allows, the oldest first, in the
+ * blocks themselves, and notes it. Less if there is no more. 0 or SHEAF_NOMEM.
+ */
+int elide(rendering *r, size_t bytes);
+
 /* Notes what was changed, `item` and `detail` as far as known. 0 or SHEAF_NOMEM. */
 int note_add(rendering *r, int32_t what, const sheaf_item *item, sheaf_str detail);
 
@@ -149,6 +155,9 @@ bool extra_has(const rendering *r, const char *name);
 
 /* Whether a text is white space only. */
 bool text_is_blank(sheaf_str text);
+
+/* The same for one that was left out to make a request smaller. */
+int wording_elided(sheaf_str *out, const sheaf_part *part, arena *a);
 
 /* The members of o.extra, each with a comma before it; nothing if there are none. */
 void extra_write(const rendering *r, buf *out);

@@ -148,6 +148,18 @@ int wording_make(sheaf_str *out, const sheaf_message_view *view, arena *a)
 	return any ? in_arena(out, &text, a) : 0;
 }
 
+static void add_media(buf *text, const sheaf_part *part)
+{
+	if (part->kind == SHEAF_PART_IMAGE)
+		buf_lit(text, "[image");
+	else
+		buf_lit(text, "[document");
+	if (part->media_type.len != 0) {
+		buf_lit(text, ", ");
+		buf_str(text, part->media_type);
+	}
+}
+
 int wording_stand_in(sheaf_str *out, const sheaf_part *part, bool blind, bool in_result, arena *a)
 {
 	_cleanup_(buf_free) buf text = BUF_INIT(SIZE_MAX / 2);
@@ -156,14 +168,15 @@ int wording_stand_in(sheaf_str *out, const sheaf_part *part, bool blind, bool in
 		                 : SHEAF_STR("(image omitted: model does not support images)");
 		return 0;
 	}
-	if (part->kind == SHEAF_PART_IMAGE)
-		buf_lit(&text, "[image");
-	else
-		buf_lit(&text, "[document");
-	if (part->media_type.len != 0) {
-		buf_lit(&text, ", ");
-		buf_str(&text, part->media_type);
-	}
+	add_media(&text, part);
 	buf_lit(&text, ": not shown]");
+	return in_arena(out, &text, a);
+}
+
+int wording_elided(sheaf_str *out, const sheaf_part *part, arena *a)
+{
+	_cleanup_(buf_free) buf text = BUF_INIT(SIZE_MAX / 2);
+	add_media(&text, part);
+	buf_lit(&text, ": left out]");
 	return in_arena(out, &text, a);
 }
