@@ -330,6 +330,8 @@ static int result_part(maker *k, const block *result, const sheaf_part *part, bl
 			rc = stand_in(k, part, true, b);
 		else if (!r->rules->result_parts)
 			rc = move_out(k, result, part, b);
+		else
+			rc = ext_members(k, part, &b->ext);
 		break;
 	default:
 		return note_add(r, SHEAF_NOTE_FOREIGN_PART, k->item, result->id);

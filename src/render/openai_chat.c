@@ -6,11 +6,13 @@
  */
 #include "base/err.h"
 #include "base/str.h"
+#include "entry/members.h"
 #include "render/openai.h"
 
 /* Members that are written here whatever came with a part. */
-static const char *const message_names[] = {"format",       "role", "content", "tool_calls",
-                                            "tool_call_id", "type", "text",    NULL};
+static const char *const message_names[] = {"format",        "role", "content", "tool_calls",
+                                            "tool_call_id",  "type", "text",    "refusal",
+                                            "function_call", NULL};
 static const char *const call_names[] = {"format", "id", "type", "function", NULL};
 static const char *const image_names[] = {"format", "type", "url", NULL};
 static const char *const file_names[] = {"format", "type", "file_data", "file_id", NULL};
@@ -61,14 +63,6 @@ static void attachment_write(buf *out, const block *b)
 	buf_lit(out, "}}");
 }
 
-/* Whether a block is part of the content; of opaque ones a reply has refusals only. */
-static bool part_fits(const message *m, const block *b)
-{
-	if (b->kind == SHEAF_PART_OPAQUE)
-		return m->role == ROLE_USER || str_is(openai_opaque_type(b), "refusal");
-	return b->kind != SHEAF_PART_TOOL_USE;
-}
-
 static void part_write(buf *out, const block *b)
 {
 	if (b->kind == SHEAF_PART_TEXT)
@@ -79,40 +73,56 @@ static void part_write(buf *out, const block *b)
 		attachment_write(out, b);
 }
 
-/* The parts that fit, as a string if that is all there is to say; false if there are none. */
-static bool content_write(openai_writer *w, const message *m)
+static void content_write(openai_writer *w, const message *m)
 {
-	size_t fitting = 0, texts = 0;
+	if (m->count == 1 && m->blocks[0].kind == SHEAF_PART_TEXT) {
+		buf_json(w->out, m->blocks[0].text);
+		return;
+	}
 	for (size_t i = 0; i < m->count; i++) {
-		const block *b = &m->blocks[i];
-		if (part_fits(m, b))
-			fitting++;
-		else if (b->kind == SHEAF_PART_OPAQUE)
-			openai_note(w, SHEAF_NOTE_FOREIGN_PART, openai_opaque_type(b));
-		texts += b->kind == SHEAF_PART_TEXT;
-	}
-	/* A reply is one text, in however many pieces it came. */
-	if (texts == fitting && (texts == 1 || (texts > 1 && m->role == ROLE_ASSISTANT))) {
-		buf_json(w->out, openai_join(w, m->blocks, m->count, SHEAF_STR("")));
-		return true;
-	}
-	if (fitting == 0) {
-		buf_lit(w->out, "null");
-		return false;
-	}
-	for (size_t i = 0, n = 0; i < m->count; i++) {
-		if (!part_fits(m, &m->blocks[i]))
-			continue;
-		buf_char(w->out, n++ == 0 ? '[' : ',');
+		buf_char(w->out, i == 0 ? '[' : ',');
 		part_write(w->out, &m->blocks[i]);
 	}
 	buf_char(w->out, ']');
-	return true;
 }
 
-/* ---- Messages ---------------------------------------------------------------- */
+/* ---- Replies ----------------------------------------------------------------- */
 
-static void calls_write(openai_writer *w, const message *m)
+/* Whether the model refused in this text. */
+static bool is_refusal(const block *b)
+{
+	return b->ext.len != 0 && str_is(members_find(b->ext, "type"), "\"refusal\"");
+}
+
+/*
+ * A reply is one text, in however many pieces it came, or one refusal; beside
+ * other texts a refusal is a text as well. False if there is neither.
+ */
+static bool reply_text_write(openai_writer *w, const message *m)
+{
+	const block *text = NULL;
+	size_t texts = 0;
+	for (size_t i = 0; i < m->count; i++) {
+		const block *b = &m->blocks[i];
+		if (b->kind == SHEAF_PART_TEXT && texts++ == 0)
+			text = b;
+		if (b->kind == SHEAF_PART_OPAQUE) /* sound, or a call that is no function's */
+			openai_note(w, SHEAF_NOTE_FOREIGN_PART, openai_opaque_type(b));
+	}
+	if (texts == 1 && is_refusal(text)) {
+		buf_lit(w->out, "[{\"type\":\"refusal\",\"refusal\":");
+		buf_json(w->out, text->text);
+		buf_lit(w->out, "}]");
+	} else if (texts != 0) {
+		buf_json(w->out, openai_join(w, m->blocks, m->count, SHEAF_STR("")));
+	} else {
+		buf_lit(w->out, "null");
+	}
+	return texts != 0;
+}
+
+/* Returns whether there are any. */
+static bool calls_write(openai_writer *w, const message *m)
 {
 	buf *out = w->out;
 	size_t n = 0;
@@ -136,38 +146,25 @@ static void calls_write(openai_writer *w, const message *m)
 	}
 	if (n != 0)
 		buf_char(out, ']');
+	return n != 0;
 }
 
-static bool has_calls(const message *m)
+/* A reply that nothing is left of is taken back. */
+static void reply_write(openai_writer *w, const message *m)
 {
-	for (size_t i = 0; i < m->count; i++) {
-		if (m->blocks[i].kind == SHEAF_PART_TOOL_USE)
-			return true;
-	}
-	return false;
-}
-
-/* A message of any role but the tools'. One that nothing is left of is taken back. */
-static void message_write(openai_writer *w, const message *m)
-{
-	static const char *const roles[] = {[ROLE_USER] = "user",
-	                                    [ROLE_ASSISTANT] = "assistant",
-	                                    [ROLE_SYSTEM] = "system",
-	                                    [ROLE_DEVELOPER] = "developer"};
 	size_t before = w->out->len;
-	message_open(w, roles[m->role]);
+	message_open(w, "assistant");
 	buf_lit(w->out, ",\"content\":");
-	bool said = content_write(w, m);
-	if (m->role == ROLE_ASSISTANT && has_calls(m)) {
-		calls_write(w, m);
-		said = true;
-	}
+	bool said = reply_text_write(w, m);
+	bool calls = calls_write(w, m);
 	message_close(w, m);
-	if (!said) {
+	if (!said && !calls) {
 		w->out->len = w->out->len > before ? before : w->out->len;
 		w->count--;
 	}
 }
+
+/* ---- The others -------------------------------------------------------------- */
 
 /* Answers hold text only; what else they had follows as a message of the user's. */
 static void answer_write(openai_writer *w, const block *b)
@@ -181,6 +178,31 @@ static void answer_write(openai_writer *w, const block *b)
 	                         : openai_join(w, b->parts, b->part_count, SHEAF_STR("\n")));
 	openai_ext_write(w->out, b->ext, message_names);
 	buf_char(w->out, '}');
+}
+
+static void message_write(openai_writer *w, const message *m)
+{
+	switch (m->role) {
+	case ROLE_ASSISTANT:
+		reply_write(w, m);
+		return;
+	case ROLE_TOOL:
+		for (size_t i = 0; i < m->count; i++)
+			answer_write(w, &m->blocks[i]);
+		return;
+	case ROLE_USER:
+		message_open(w, "user");
+		break;
+	case ROLE_SYSTEM:
+		message_open(w, "system");
+		break;
+	case ROLE_DEVELOPER:
+		message_open(w, "developer");
+		break;
+	}
+	buf_lit(w->out, ",\"content\":");
+	content_write(w, m);
+	message_close(w, m);
 }
 
 /* ---- The body ---------------------------------------------------------------- */
@@ -215,11 +237,8 @@ int openai_chat_write(rendering *r, buf *out, sheaf_error *err)
 	}
 	size_t opening = w.count;
 	for (size_t i = 0; i < r->message_count; i++) {
-		const message *m = w.at = &r->messages[i];
-		if (m->role != ROLE_TOOL)
-			message_write(&w, m);
-		for (size_t k = 0; m->role == ROLE_TOOL && k < m->count; k++)
-			answer_write(&w, &m->blocks[k]);
+		w.at = &r->messages[i];
+		message_write(&w, w.at);
 	}
 	buf_lit(out, "]}");
 	if (w.rc != 0)

@@ -28,8 +28,8 @@ typedef struct responses {
 /* Members that are written here whatever came with a part. */
 static const char *const item_names[] = {"phase", "status", NULL};
 static const char *const bare_names[] = {"phase", NULL};
-static const char *const part_names[] = {"format", "id",   "phase", "status",
-                                         "role",   "type", "text",  NULL};
+static const char *const part_names[] = {"format", "id",   "phase",   "status", "role",
+                                         "type",   "text", "refusal", NULL};
 static const char *const call_names[] = {"format",  "id",   "status",    "type",
                                          "call_id", "name", "arguments", NULL};
 static const char *const answer_names[] = {"format",  "id",     "status", "type",
@@ -125,9 +125,13 @@ static void content_next(responses *s, const message *m, sheaf_str ext)
 
 static void text_write(buf *out, const char *type, sheaf_str text, sheaf_str ext)
 {
+	bool refusal = strcmp(type, "output_text") == 0 && ext.len != 0 &&
+	               str_is(members_find(ext, "type"), "\"refusal\"");
 	buf_lit(out, "{\"type\":\"");
-	buf_str(out, sheaf_str_of(type));
-	buf_lit(out, "\",\"text\":");
+	buf_str(out, sheaf_str_of(refusal ? "refusal" : type));
+	buf_lit(out, "\",\"");
+	buf_str(out, sheaf_str_of(refusal ? "refusal" : "text"));
+	buf_lit(out, "\":");
 	buf_json(out, text);
 	openai_ext_write(out, ext, part_names);
 	buf_char(out, '}');

@@ -173,26 +173,41 @@ static void test_what_the_format_itself_said(void **state)
 	(void)state;
 	kit_open(&k);
 	say(&k, "user", "{'type':'text','text':{'content':'hi',"
-	     EXT("openai-chat", "'name':'ann','role':'x'")
-	     "}},{'type':'image','image':{'source':{'type':'url','data':'http://x/y'},"
+	     EXT("openai-chat", "'name':'ann','role':'x'") "}},"
+	     "{'type':'image','image':{'source':{'type':'url','data':'http://x/y'},"
 	     EXT("openai-chat", "'detail':'low','url':'no'") "}}");
 	say_as(&k, "assistant", "'provider':'openai',", "{'type':'text','text':{'content':'no',"
-	     EXT("openai-chat", "'refusal':null")
-	     "}},{'type':'opaque','opaque':{'provider':'openai-chat','raw':"
-	     "{'type':'refusal','refusal':'I will not'}}},"
-	     "{'type':'opaque','opaque':{'provider':'openai-chat','raw':{'type':'audio'}}},"
+	     EXT("openai-chat", "'audio':{'id':'a1'}") "}},"
+	     "{'type':'opaque','opaque':{'provider':'openai-chat','raw':{'type':'custom'}}},"
 	     "{'type':'opaque','opaque':{'provider':'anthropic','raw':{'type':'refusal'}}},"
 	     "{'type':'tool_use','tool_use':{'id':'a','name':'bash','input':{},"
 	     EXT("openai-chat", "'index':0,'id':'b'") "}}");
-	sheaf_request *q = rendered(&k, &how);
-	member_is(q, "messages", "[{'role':'user','content':[{'type':'text','text':'hi'},"
+	sees_noted(&k, &how, "messages", "[{'role':'user','content':[{'type':'text','text':'hi'},"
 	     "{'type':'image_url','image_url':{'url':'http://x/y','detail':'low'}}],"
-	     "'name':'ann'},{'role':'assistant','content':[{'type':'text','text':'no'},"
-	     "{'type':'refusal','refusal':'I will not'}],'tool_calls':[{'id':'a','type':"
+	     "'name':'ann'},{'role':'assistant','content':'no','tool_calls':[{'id':'a','type':"
 	     "'function','function':{'name':'bash','arguments':'{}'},'index':0}],"
-	     "'refusal':null},{'role':'tool','tool_call_id':'a','content':'interrupted'}]");
-	assert_int_equal(notes_of(q, SHEAF_NOTE_FOREIGN_PART), 2);
-	sheaf_request_free(q);
+	     "'audio':{'id':'a1'}},{'role':'tool','tool_call_id':'a','content':'interrupted'}]",
+	     SHEAF_NOTE_FOREIGN_PART, 2);
+	kit_close(&k);
+}
+
+#define REFUSAL(text)                                                                              \
+	"{'type':'text','text':{'content':'" text "'," EXT("openai-chat", "'type':'refusal'") "}}"
+
+static void test_refusals(void **state)
+{
+	kit k;
+	sheaf_render_options how = chat();
+	(void)state;
+	kit_open(&k);
+	say(&k, "user", TEXT("go"));
+	say(&k, "assistant", REFUSAL("no"));
+	say(&k, "user", TEXT("go"));
+	say(&k, "assistant", TEXT("well, ") "," REFUSAL("no"));
+	say(&k, "user", TEXT("go"));
+	sees(&k, &how, "messages", "[" USER("go")
+	     ",{'role':'assistant','content':[{'type':'refusal','refusal':'no'}]}," USER("go")
+	     ",{'role':'assistant','content':'well, no'}," USER("go") "]");
 	kit_close(&k);
 }
 
@@ -371,6 +386,7 @@ int main(void)
 		cmocka_unit_test(test_images_and_documents),
 		cmocka_unit_test(test_thinking),
 		cmocka_unit_test(test_what_the_format_itself_said),
+		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_a_message_nothing_is_left_of),
 		cmocka_unit_test(test_options),
 		cmocka_unit_test(test_long_cache_keys),

@@ -216,7 +216,8 @@ static void test_answers(void **state)
 	say(&k, "assistant", CALL("a", "bash", "{}") "," CALL("b", "bash", "{}") ","
 	     CALL("c", "bash", "{}") "," CALL("d", "bash", "{}"));
 	say(&k, "tool", "{'type':'tool_result','tool_result':{'tool_use_id':'b','content':["
-	     TEXT("x") "," PNG ","
+	     TEXT("x") "," "{'type':'image','image':{'source':{'type':'url','data':'https://x/y.png'},"
+	     EXT("'detail':'low'") "}},"
 	     "{'type':'document','document':{'source':{'type':'url','data':'https://x/y.pdf'"
 	     "}}}],'is_error':true," EXT("'id':'fco_1','call_id':'no'") "}}");
 	say(&k, "tool", "{'type':'tool_result','tool_result':{'tool_use_id':'a','content':["
@@ -226,7 +227,7 @@ static void test_answers(void **state)
 	     FUNCTION("", "c") "," FUNCTION("", "d")
 	     ",{'type':'function_call_output','id':'fco_1','call_id':'b',"
 	     "'output':[{'type':'input_text','text':'x'},"
-	     "{'type':'input_image','image_url':'data:image/png;base64,AAAA'},"
+	     "{'type':'input_image','image_url':'https://x/y.png','detail':'low'},"
 	     "{'type':'input_file','file_url':'https://x/y.pdf'}]}," OUTPUT("a", "one") ","
 	     OUTPUT("c", "") "," OUTPUT("d", "interrupted") "]");
 	kit_close(&k);
@@ -245,7 +246,7 @@ static void test_opaque_items(void **state)
 	kit_open(&k);
 	say(&k, "user", TEXT("go") "," OPAQUE("{'type':'input_audio','data':'AAAA'}"));
 	say_as(&k, "assistant", MADE, REASONED("why", "'id':'rs_1'") "," OPAQUE(SEARCH) ","
-	     TEXT("a") "," OPAQUE("{'type':'refusal','refusal':'no'}") ","
+	     TEXT("a") "," SAID("no", "'type':'refusal'") ","
 	     OPAQUE(PATCH("'id':'ctc_1',", "p")));
 	say(&k, "user", OPAQUE(PATCHED("p")) "," TEXT("on"));
 	/* None of these makes a pair, or one that is not there yet. */

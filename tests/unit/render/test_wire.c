@@ -18,7 +18,7 @@
 
 #include "base/json.h"
 #include "base/str.h"
-#include "sheaf/render.h"
+#include "sheaf/ingest.h"
 #include "sheaf/store.h"
 #include "support/body_lines.h"
 #include "support/files.h"
@@ -101,41 +101,58 @@ static void append_file(sheaf_session *s, const char *history)
 
 /* ---- Requests ---------------------------------------------------------------- */
 
-static void sent_lines(buf *out, const struct row *row, char *model, size_t room)
+/* A request as it was sent. */
+typedef struct wire {
+	char *file;
+	char model[64];
+	sheaf_str list; /* of its messages */
+	buf lines;
+} wire;
+
+static void sent_read(wire *q, const struct row *row)
 {
 	_cleanup_(json_freep) json_doc *doc = NULL;
+	const char *list = row->format == SHEAF_FORMAT_GEMINI             ? "contents"
+	                   : row->format == SHEAF_FORMAT_OPENAI_RESPONSES ? "input"
+	                                                                  : "messages";
 	char path[512];
 	size_t len;
 	(void)snprintf(path, sizeof(path), SHEAF_TEST_DATA "/wire/%s.json", row->request);
-	char *text = file_read(path, &len);
-	assert_int_equal(json_parse(&doc, str_make(text, len), NULL), 0);
+	*q = (wire){.file = file_read(path, &len), .lines = BUF_INIT(LIMIT)};
+	assert_int_equal(json_parse(&doc, str_make(q->file, len), NULL), 0);
 	const json_val *body = json_get(json_root(doc), "body");
-	sheaf_str name = json_string(json_get(body, "model"));
-	str_copy_cut(model, room, name.len != 0 ? name : SHEAF_STR("gemini-2.5-flash"));
+	sheaf_str model = json_string(json_get(body, "model"));
+	str_copy_cut(q->model, sizeof(q->model),
+	             model.len != 0 ? model : SHEAF_STR("gemini-2.5-flash"));
+	q->list = json_member_bytes(json_member_bytes(str_make(q->file, len), "body"), list);
 	if (row->doubles)
-		body_lines_once(out, body);
+		body_lines_once(&q->lines, body);
 	else
-		body_lines(out, row->format, body, row->system);
-	free(text);
+		body_lines(&q->lines, row->format, body, row->system);
+	buf_nul(&q->lines);
+	assert_int_equal(q->lines.status, 0);
+	assert_true(q->lines.len > 200);
 }
 
-static void rendered_lines(buf *out, const struct row *row, const char *model)
+static void sent_free(wire *q)
+{
+	free(q->file);
+	buf_free(&q->lines);
+}
+
+/* What a session renders to, as of an entry. */
+static void session_lines(buf *out, const struct row *row, const char *model, sheaf_session *s,
+                          const char *leaf, size_t skip)
 {
 	_cleanup_(json_freep) json_doc *doc = NULL;
-	sheaf_store *store;
-	sheaf_session *s;
 	sheaf_context *context;
 	sheaf_request *request;
 	sheaf_violations *violations;
 	sheaf_error err;
-	sheaf_key key = sheaf_key_of(row->history);
 	sheaf_context_options as = SHEAF_CONTEXT_OPTIONS_INIT;
 	sheaf_render_options how = SHEAF_RENDER_OPTIONS_INIT;
 
-	assert_int_equal(sheaf_open(&store, "memory:", NULL, &err), 0);
-	assert_int_equal(sheaf_session_open(&s, store, &key, NULL, &err), 0);
-	append_file(s, row->history);
-	as.leaf = sheaf_str_of(row->leaf);
+	as.leaf = sheaf_str_of(leaf);
 	assert_int_equal(sheaf_session_context(&context, s, &as, &err), 0);
 	how.format = row->format;
 	how.model = sheaf_str_of(model);
@@ -150,9 +167,40 @@ static void rendered_lines(buf *out, const struct row *row, const char *model)
 	assert_int_equal(violations->count, 0);
 	sheaf_violations_free(violations);
 	assert_int_equal(json_parse(&doc, request->body, NULL), 0);
-	body_lines(out, row->format, json_root(doc), 0);
+	body_lines(out, row->format, json_root(doc), skip);
 	sheaf_request_free(request);
 	sheaf_context_free(context);
+}
+
+static void rendered_lines(buf *out, const struct row *row, const wire *q)
+{
+	sheaf_store *store;
+	sheaf_session *s;
+	sheaf_key key = sheaf_key_of(row->history);
+	assert_int_equal(sheaf_open(&store, "memory:", NULL, NULL), 0);
+	assert_int_equal(sheaf_session_open(&s, store, &key, NULL, NULL), 0);
+	append_file(s, row->history);
+	session_lines(out, row, q->model, s, row->leaf, 0);
+	sheaf_session_close(s);
+	sheaf_close(store);
+}
+
+/* The same for what the request itself is read as. */
+static void reread_lines(buf *out, const struct row *row, const wire *q)
+{
+	sheaf_store *store;
+	sheaf_session *s;
+	sheaf_messages *read;
+	sheaf_key key = sheaf_key_of("s");
+	assert_int_equal(sheaf_open(&store, "memory:", NULL, NULL), 0);
+	assert_int_equal(sheaf_session_open(&s, store, &key, NULL, NULL), 0);
+	assert_int_equal(
+		sheaf_ingest_messages(&read, row->format, (sheaf_str){NULL, 0}, q->list, NULL), 0);
+	for (size_t i = 0; i < read->count; i++)
+		assert_int_equal(
+			sheaf_session_append_message(s, read->items[i], NULL, NULL, NULL, NULL), 0);
+	sheaf_messages_free(read);
+	session_lines(out, row, q->model, s, NULL, row->system);
 	sheaf_session_close(s);
 	sheaf_close(store);
 }
@@ -173,20 +221,18 @@ static void show_difference(const char *request, const char *sent, const char *r
 	            (int)strcspn(sent, "\n"), sent, (int)strcspn(rendered, "\n"), rendered);
 }
 
-static void check_row(const struct row *row)
+typedef void (*lines_fn)(buf *out, const struct row *row, const wire *q);
+
+static void check_row(const struct row *row, lines_fn lines)
 {
-	_cleanup_(buf_free) buf sent = BUF_INIT(LIMIT);
+	_cleanup_(sent_free) wire q;
 	_cleanup_(buf_free) buf rendered = BUF_INIT(LIMIT);
-	char model[64];
-	sent_lines(&sent, row, model, sizeof(model));
-	rendered_lines(&rendered, row, model);
-	buf_nul(&sent);
+	sent_read(&q, row);
+	lines(&rendered, row, &q);
 	buf_nul(&rendered);
-	assert_int_equal(sent.status, 0);
 	assert_int_equal(rendered.status, 0);
-	assert_true(sent.len > 200);
-	if (strcmp(sent.ptr, rendered.ptr) != 0) {
-		show_difference(row->request, sent.ptr, rendered.ptr);
+	if (strcmp(q.lines.ptr, rendered.ptr) != 0) {
+		show_difference(row->request, q.lines.ptr, rendered.ptr);
 		fail();
 	}
 }
@@ -195,7 +241,7 @@ static void check_format(int32_t format)
 {
 	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		if (rows[i].format == format)
-			check_row(&rows[i]);
+			check_row(&rows[i], rendered_lines);
 	}
 }
 
@@ -234,6 +280,16 @@ static void test_gemini(void **state)
 	check_format(SHEAF_FORMAT_GEMINI);
 }
 
+/* Reading is the inverse of rendering, but for what stands in a request twice. */
+static void test_requests_read_and_rendered(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		if (!rows[i].doubles)
+			check_row(&rows[i], reread_lines);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -242,6 +298,7 @@ int main(void)
 		cmocka_unit_test(test_openai_chat),
 		cmocka_unit_test(test_openai_responses),
 		cmocka_unit_test(test_gemini),
+		cmocka_unit_test(test_requests_read_and_rendered),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
