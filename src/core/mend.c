@@ -212,7 +212,11 @@ static int judge_part(mender *m, size_t item, size_t part)
 /* A message whose content is not in parts, but in members only its writer knows. */
 static bool speaks_without_parts(const sheaf_message_view *message)
 {
-	return message->part_count == 0 && !str_is(message->role, SHEAF_ROLE_SYSTEM) &&
+	for (size_t i = 0; i < message->part_count; i++) {
+		if (message->parts[i]->kind != SHEAF_PART_TEXT || message->parts[i]->text.len != 0)
+			return false;
+	}
+	return !str_is(message->role, SHEAF_ROLE_SYSTEM) &&
 	       !str_is(message->role, SHEAF_ROLE_DEVELOPER) &&
 	       !str_is(message->role, SHEAF_ROLE_USER) &&
 	       !str_is(message->role, SHEAF_ROLE_ASSISTANT) &&
@@ -628,7 +632,7 @@ static int emit_item(mender *m, size_t i)
 	int rc = 0;
 	if (!r.changed)
 		rc = out_add(m, item);
-	else if (here != 0)
+	else if (here != 0 || speaks_without_parts(item->message))
 		rc = emit_rest(m, i, inline_orphans, true, here, role);
 	if (rc == 0)
 		rc = emit_answers(m, i, behind != 0);

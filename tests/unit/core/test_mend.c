@@ -401,6 +401,7 @@ static void test_empty_text(void **state)
 {
 	(void)state;
 	check("u=- a=x", "a=x", "empty:m1");
+	check("u=x b=- a=y", "u=x b= a=y", "empty:m2");
 	check("u=-,x,- a=y", "u=x a=y", "empty:m1 empty:m1");
 	check("u= a=x", "a=x", "empty:m1");
 	/* What is left out does not lie between. */
