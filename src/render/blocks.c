@@ -96,12 +96,33 @@ static int message_begin(maker *k, block_role role)
 
 /* ---- Parts --------------------------------------------------------------- */
 
+/* White space beyond ASCII: these spaces and line ends count as nothing, too. */
+static const char *const wide_spaces[] = {
+	"\xc2\x85",     "\xc2\xa0",     "\xe1\x9a\x80", "\xe2\x80\x80", "\xe2\x80\x81",
+	"\xe2\x80\x82", "\xe2\x80\x83", "\xe2\x80\x84", "\xe2\x80\x85", "\xe2\x80\x86",
+	"\xe2\x80\x87", "\xe2\x80\x88", "\xe2\x80\x89", "\xe2\x80\x8a", "\xe2\x80\xa8",
+	"\xe2\x80\xa9", "\xe2\x80\xaf", "\xe2\x81\x9f", "\xe3\x80\x80",
+};
+
+static size_t wide_space(sheaf_str text)
+{
+	for (size_t i = 0; i < COUNT_OF(wide_spaces); i++) {
+		if (str_starts(text, wide_spaces[i]))
+			return strlen(wide_spaces[i]);
+	}
+	return 0;
+}
+
 bool text_is_blank(sheaf_str text)
 {
-	for (size_t i = 0; i < text.len; i++) {
-		char c = text.ptr[i];
-		if (c != ' ' && c != '\t' && c != '\n' && c != '\r' && c != '\f' && c != '\v')
+	while (text.len != 0) {
+		char c = text.ptr[0];
+		size_t space = c == ' ' || (c >= '\t' && c <= '\r') || (c >= 0x1c && c <= 0x1f);
+		if (space == 0 && (unsigned char)c >= 0x80)
+			space = wide_space(text);
+		if (space == 0)
 			return false;
+		text = str_make(text.ptr + space, text.len - space);
 	}
 	return true;
 }
@@ -426,11 +447,24 @@ static bool is_system(sheaf_str role)
 	return str_is(role, SHEAF_ROLE_SYSTEM) || str_is(role, SHEAF_ROLE_DEVELOPER);
 }
 
+/* Whether a message is nothing but texts, and they say something. */
+static bool is_plain_text(const sheaf_message_view *view)
+{
+	bool says = false;
+	for (size_t i = 0; i < view->part_count; i++) {
+		if (view->parts[i]->kind != SHEAF_PART_TEXT)
+			return false;
+		says |= !text_is_blank(view->parts[i]->text);
+	}
+	return says;
+}
+
 /* What a conversation begins with as the system's is system text where there is no such role. */
 static bool is_hoisted(const maker *k)
 {
 	return k->message_count == 0 && !k->r->rules->has_system &&
-	       is_system(k->item->message->role) && !is_imported(k);
+	       is_system(k->item->message->role) && is_plain_text(k->item->message) &&
+	       !is_imported(k);
 }
 
 /* What the message is sent as; `*worded`: its texts as one, under a heading of ours. */
@@ -476,16 +510,28 @@ static int hoist(maker *k)
 	return 0;
 }
 
+/* The message as it was stored, also when the context changed its parts. */
+static sheaf_str recorded(const sheaf_item *item)
+{
+	if (item->message->json.ptr != NULL || item->entry == NULL || item->entry->message == NULL)
+		return item->message->json;
+	return item->entry->message->json;
+}
+
 static int worded_add(maker *k)
 {
 	const sheaf_message_view *view = k->item->message;
 	sheaf_str text;
-	int rc = wording_make(&text, view, k->r->arena);
-	if (rc == 0 && text.ptr != NULL)
-		rc = text_add(k, text, NULL);
-	if (rc == 0 && text.ptr != NULL && is_system(view->role))
-		rc = note_add(k->r, SHEAF_NOTE_ROLE, k->item, view->role);
-	return rc;
+	bool blank = false;
+	int rc = wording_make(&text, view, recorded(k->item), k->r->arena);
+	if (rc != 0 || text.ptr == NULL)
+		return rc;
+	if (text.len != 0)
+		return text_add(k, text, NULL);
+	for (size_t i = 0; i < view->part_count; i++)
+		blank |= view->parts[i]->kind == SHEAF_PART_TEXT &&
+		         text_is_blank(view->parts[i]->text);
+	return blank ? note_add(k->r, SHEAF_NOTE_EMPTY_TEXT, k->item, (sheaf_str){NULL, 0}) : 0;
 }
 
 /* Whether all thinking of a message goes back, for formats that want all or nothing. */
@@ -551,6 +597,8 @@ static int said_add(maker *k)
 	}
 	if (rc == 0 && role == ROLE_ASSISTANT)
 		rc = reply_finish(k);
+	if (rc == 0 && worded && is_system(view->role) && k->block_count > k->begun)
+		rc = note_add(k->r, SHEAF_NOTE_ROLE, k->item, view->role);
 	if (rc == 0)
 		message_end(k);
 	return rc;

@@ -140,9 +140,10 @@ int gemini_write(rendering *r, buf *out, sheaf_error *err);
 
 /*
  * What a message of a role that no provider knows says, as one user text: a
- * heading and its texts or members. {NULL,0}: nothing, or nothing to be shown.
+ * heading and its texts, or members of `json`, the message as it was stored.
+ * Empty: it says nothing; {NULL,0}: it is not to be shown.
  */
-int wording_make(sheaf_str *out, const sheaf_message_view *view, arena *a);
+int wording_make(sheaf_str *out, const sheaf_message_view *view, sheaf_str json, arena *a);
 
 /* Whether a role has such a wording, or is said to the model as it is. */
 bool wording_has(sheaf_str role);

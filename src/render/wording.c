@@ -116,7 +116,7 @@ static bool add_texts(buf *out, const sheaf_message_view *view)
 	bool any = false;
 	for (size_t i = 0; i < view->part_count; i++) {
 		const sheaf_part *part = view->parts[i];
-		if (part->kind != SHEAF_PART_TEXT || part->text.len == 0)
+		if (part->kind != SHEAF_PART_TEXT || text_is_blank(part->text))
 			continue;
 		if (any)
 			buf_char(out, '\n');
@@ -126,25 +126,26 @@ static bool add_texts(buf *out, const sheaf_message_view *view)
 	return any;
 }
 
-int wording_make(sheaf_str *out, const sheaf_message_view *view, arena *a)
+int wording_make(sheaf_str *out, const sheaf_message_view *view, sheaf_str json, arena *a)
 {
 	_cleanup_(buf_free) buf text = BUF_INIT(SIZE_MAX / 2);
 	_cleanup_(json_freep) json_doc *doc = NULL;
 	const struct wording *w = wording_of(view->role);
 
 	*out = (sheaf_str){NULL, 0};
-	if (w == NULL || member_is_true(view->json, "excludeFromContext"))
+	if (w == NULL || member_is_true(json, "excludeFromContext"))
 		return 0;
 	buf_add(&text, w->before, strlen(w->before));
-	bool any = str_is(view->role, SHEAF_ROLE_BASH) && add_command(&text, view->json, &doc);
+	bool any = str_is(view->role, SHEAF_ROLE_BASH) && add_command(&text, json, &doc);
 	if (any && view->part_count != 0)
 		buf_char(&text, '\n');
 	any |= add_texts(&text, view);
 	if (!any && w->member != NULL)
-		any = add_member(&text, view->json, w->member, &doc);
+		any = add_member(&text, json, w->member, &doc);
 	buf_add(&text, w->after, strlen(w->after));
 	if (text.status != 0)
 		return text.status;
+	*out = str_make("", 0);
 	return any ? in_arena(out, &text, a) : 0;
 }
 

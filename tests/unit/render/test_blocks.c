@@ -33,6 +33,10 @@ static void every_role_has_its_words(void **state)
 	         "[The user ran a command]\\nas text"},
 		{"'role':'bashExecution','command':'x','content':[" TEXT("more") "]",
 	         "[The user ran a command]\\n$ x\\n[no output]\\nmore"},
+		{"'role':'bashExecution','command':'x','content':[" TEXT("") "]",
+	         "[The user ran a command]\\n$ x\\n[no output]"},
+		{"'role':'bashExecution','command':'x','content':[" TEXT("") "," TEXT("more") "]",
+	         "[The user ran a command]\\n$ x\\n[no output]\\nmore"},
 		{"'role':'custom','content':'just this'", "just this"},
 		{"'role':'branchSummary','content':[],'summary':'went \\u0041way'",
 	         "This conversation went another way and came back to this point. In short, what "
@@ -53,7 +57,7 @@ static void every_role_has_its_words(void **state)
 		(void)snprintf(want, sizeof(want), "[" USER(SAYS("1") "," SAYS("%s")) "]",
 		               cases[i].want);
 		kit_json(&k, "message", "x", body);
-		sees_noted(&k, &how, "messages", want, SHEAF_NOTE_ROLE, i >= 8);
+		sees_noted(&k, &how, "messages", want, SHEAF_NOTE_ROLE, i >= 10);
 		kit_close(&k);
 	}
 }
@@ -66,8 +70,8 @@ static void what_says_nothing_is_left_out(void **state)
 		"'role':'bashExecution','content':[],'exitCode':0",
 		"'role':'branchSummary','content':[]",
 		"'role':'custom','content':[],'data':1",
-		"'role':'system','content':[" PNG "]",
-		"'role':'user','content':' \\n\\t'",
+		"'role':'system','content':' \\u00a0\\u3000'",
+		"'role':'user','content':' \\n\\t\\u2003'",
 		"'role':'assistant','content':[" THOUGHT("t", "s") "]",
 		"'role':'assistant','content':[{'type':'what','what':1}]",
 	};
@@ -142,6 +146,22 @@ static void system_messages_go_where_they_may(void **state)
 }
 
 /* What was written for another provider's model is shown, but does not rule. */
+/* With an image it is no system text, and not lost either. */
+static void system_messages_with_images_are_shown(void **state)
+{
+	(void)state;
+	kit k;
+	sheaf_render_options how = how_to(ANTHROPIC);
+	kit_open(&k);
+	say(&k, "system", TEXT("look") "," PNG);
+	sees_noted(&k, &how, "messages",
+	           "[" USER(SAYS("[system message]\\nlook") ",{'type':'image','source':"
+	                                                    "{'type':'base64','media_type':"
+	                                                    "'image/png','data':'AAAA'}}") "]",
+	           SHEAF_NOTE_ROLE, 1);
+	kit_close(&k);
+}
+
 static void imported_system_messages_are_only_shown(void **state)
 {
 	(void)state;
@@ -572,6 +592,7 @@ int main(void)
 		cmocka_unit_test(what_says_nothing_is_left_out),
 		cmocka_unit_test(the_context_has_items_of_its_own),
 		cmocka_unit_test(system_messages_go_where_they_may),
+		cmocka_unit_test(system_messages_with_images_are_shown),
 		cmocka_unit_test(imported_system_messages_are_only_shown),
 		cmocka_unit_test(ids_are_plain_and_unique),
 		cmocka_unit_test(names_and_inputs_are_as_a_format_takes_them),
