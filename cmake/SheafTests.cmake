@@ -5,12 +5,13 @@
 #                                      (all cases; SHEAF_HISTORIES random histories)
 #   tests/crash/test_<name>.c          test_crash_<name>         label crash
 #   tests/fault/test_<name>.c          test_fault_<name>         label fault
+#   tests/property/test_<name>.c       test_property_<name>      label property
 #   tests/servers/test_<name>.c        test_servers_<name> URL   label servers (see below)
 #   tests/cli/<name>.bats              (bats)                    label cli
 #   examples/<name>.c                  example_<name>            label example
 #   bench/*.c                          sheaf-bench               label bench
 #
-# Files in tests/crash, tests/fault and tests/servers that do not begin with test_ serve every program of their
+# Files in tests/crash, tests/fault, tests/property and tests/servers that do not begin with test_ serve every program of their
 # folder, tests/support serves all of them.
 #
 # A test runs in an empty directory of its own, which is also its HOME and TMPDIR and goes when
@@ -71,7 +72,7 @@ foreach(source ${unit_sources})
   sheaf_test_program(test_${folder}_${name} unit 120 ${source})
 endforeach()
 
-foreach(kind crash fault)
+foreach(kind crash fault property)
   file(GLOB sources CONFIGURE_DEPENDS ${tests_dir}/${kind}/*.c)
   set(shared ${sources})
   list(FILTER shared EXCLUDE REGEX "/test_[^/]*\\.c$")
