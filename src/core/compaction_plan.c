@@ -28,7 +28,7 @@ static step step_of(const sheaf_item *item, const compaction_rules *rules)
 	step s = {.item = item, .place = CUT_SAFE};
 	bool answers = str_is(m->role, SHEAF_ROLE_TOOL) || holds(m, SHEAF_PART_TOOL_RESULT);
 	s.replies = str_is(m->role, SHEAF_ROLE_ASSISTANT);
-	s.asks = str_is(m->role, SHEAF_ROLE_USER) && !answers;
+	s.asks = item->kind == SHEAF_ITEM_MESSAGE && str_is(m->role, SHEAF_ROLE_USER) && !answers;
 	if (answers)
 		s.place = CUT_NEVER;
 	else if (holds(m, SHEAF_PART_TOOL_USE))
