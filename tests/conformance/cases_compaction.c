@@ -379,3 +379,236 @@ CASE(compaction_of_an_empty_session)
 	COMPACT(s, "nothing yet", NULL);
 	ITEMS(t_context(t, s), "S(nothing yet)");
 }
+
+/* ---- Planned ------------------------------------------------------------- */
+
+static uint64_t ten_each(void *ctx, const sheaf_item *item)
+{
+	(void)ctx;
+	return item->kind == SHEAF_ITEM_COMPACTION_SUMMARY ? 3 : 10;
+}
+
+static sheaf_compaction_options tens(uint64_t keep)
+{
+	sheaf_compaction_options o = SHEAF_COMPACTION_OPTIONS_INIT;
+	o.keep_recent = keep;
+	o.tokens = ten_each;
+	return o;
+}
+
+/* What a plan covers and where it cuts: "u1 a1 | u2", with ~ in place of | within a turn. */
+static const char *plan_line(suite *t, const sheaf_cut *plan)
+{
+	char *line = "";
+	for (size_t i = 0; i < plan->covered_count; i++)
+		line = t_format(t, "%s%s ", line, plan->covered[i].ptr);
+	return t_format(t, "%s%s%s%s", line, plan->split ? "~" : "|",
+	                plan->first_kept.len != 0 ? " " : "",
+	                plan->first_kept.len != 0 ? plan->first_kept.ptr : "");
+}
+
+static void t_plan(suite *t, sheaf_session *s, uint64_t keep, const char *want)
+{
+	sheaf_compaction_options o = tens(keep);
+	sheaf_cut *plan = NULL;
+	OK(sheaf_compaction_plan(&plan, s, &o, &t->err));
+	const char *got = plan_line(t, plan);
+	sheaf_cut_free(plan);
+	CSTR(got, want);
+}
+
+static int summarise(void *ctx, const sheaf_cut *plan, sheaf_summary_sink *out, sheaf_error *err)
+{
+	(void)err;
+	return plan->prompt.len != 0 ? sheaf_summary_add(out, sheaf_str_of(ctx)) : SHEAF_INVALID;
+}
+
+static int try_whole(suite *t, sheaf_session *s, uint64_t keep, char *summary)
+{
+	sheaf_compaction_options o = tens(keep);
+	t->out = (sheaf_appended)SHEAF_APPENDED_INIT;
+	return sheaf_compact(s, &o, summarise, summary, &t->out, &t->err);
+}
+
+#define UNDO(s) OK(sheaf_compaction_undo((s), S(NULL), NULL, &t->err))
+
+CASE(compaction_planned)
+{
+	sheaf_session *s = talk(t, 3);
+	t_plan(t, s, 20, "u1 a1 u2 a2 | u3");
+	t_plan(t, s, 30, "u1 a1 u2 ~ a2");
+	t_plan(t, s, 0, "u1 a1 u2 a2 u3 a3 |");
+	FAILS(COMPACT, try_whole(t, s, 60, "s"));
+	EQ(t_revision(t, s), 6);
+	char summary[] = "in short";
+	OK(try_whole(t, s, 20, summary));
+	ITEMS(t_context(t, s), "S(in short) u3 a3");
+	s = t_restart(t, "s");
+	ITEMS(t_context(t, s), "S(in short) u3 a3");
+	const sheaf_entry *e = t_get(t, s, t->out.id);
+	CHECK(t_contains(e->body, "\"tokens_before\":60,\"tokens_after\":23,\"trigger\":\"manual\""));
+}
+
+CASE(compaction_planned_over_an_older_one)
+{
+	/* What the first one kept is summed up by the second (A1.3). */
+	sheaf_session *s = talk(t, 4);
+	COMPACT(s, "first", "u3", .id = "c1");
+	SAY(s, "user", "5", .id = "u5");
+	t_plan(t, s, 10, "u3 a3 u4 a4 | u5");
+	OK(try_whole(t, s, 10, "second"));
+	ITEMS(t_context(t, s), "S(second) u5");
+}
+
+CASE(compaction_planned_with_calls)
+{
+	sheaf_session *s = t_new(t, "s");
+	SAY(s, "user", "do", .id = "u1");
+	for (int i = 1; i <= 5; i++) {
+		const char *call = t_format(t, "c%d", i);
+		CALL(s, call, "ls", .id = t_format(t, "a%d", i));
+		ANSWER(s, call, "files", .id = t_format(t, "t%d", i));
+	}
+	t_plan(t, s, 20, "u1 a1 t1 a2 t2 a3 t3 a4 t4 ~ a5"); /* no place is better */
+	CALL(s, "c6", "ls", .id = "a6");
+	FAILS(COMPACT, try_whole(t, s, 0, "s")); /* it is open */
+	OK(try_whole(t, s, 10, "s"));
+	ITEMS(t_context(t, s), "S(s) a6 !c6");
+	ANSWER(s, "c6", "files", .id = "t6");
+	ITEMS(t_context(t, s), "S(s) a6 t6");
+}
+
+CASE(compaction_planned_with_a_call_given_up)
+{
+	sheaf_session *s = t_new(t, "s");
+	CALL(s, "c1", "ls", .id = "a1");
+	SAY(s, "user", "never mind", .id = "u1");
+	FAILS(COMPACT, try_whole(t, s, 0, "s"));
+	SAY(s, "assistant", "fine", .id = "a2");
+	OK(try_whole(t, s, 0, "s"));
+	ITEMS(t_context(t, s), "S(s)");
+}
+
+CASE(compaction_planned_in_a_fork)
+{
+	sheaf_session *s = talk(t, 3);
+	sheaf_session *f = t_fork(t, s, "a2", "f");
+	SAY(f, "user", "other", .id = "x1");
+	t_plan(t, f, 10, "u1 a1 u2 a2 | x1");
+	OK(try_whole(t, f, 10, "s"));
+	ITEMS(t_context(t, f), "S(s) x1");
+	ITEMS(t_context(t, s), "u1 a1 u2 a2 u3 a3");
+	UNDO(f);
+	ITEMS(t_context(t, f), "u1 a1 u2 a2 x1");
+}
+
+CASE(compaction_applied_later)
+{
+	sheaf_session *s = talk(t, 2);
+	sheaf_compaction_options o = tens(0);
+	sheaf_cut *plan = NULL, *other = NULL;
+	OK(sheaf_compaction_plan(&plan, s, &o, &t->err));
+	OK(sheaf_compaction_plan(&other, s, &o, &t->err));
+	SAY(s, "user", "meanwhile", .id = "u3");
+	OK(sheaf_compaction_apply(s, plan, S("s"), &t->out, &t->err));
+	EQ(t->out.existed, 0);
+	ITEMS(t_context(t, s), "S(s) u3");
+	OK(sheaf_compaction_apply(s, plan, S("s"), &t->out, &t->err));
+	EQ(t->out.existed, 1);
+	FAILS(CONFLICT, sheaf_compaction_apply(s, plan, S("t"), &t->out, &t->err));
+	FAILS(STALE, sheaf_compaction_apply(s, other, S("s"), &t->out, &t->err));
+	EQ(t_revision(t, s), 6);
+	sheaf_cut_free(plan);
+	sheaf_cut_free(other);
+}
+
+CASE(compaction_applied_elsewhere)
+{
+	sheaf_session *s = talk(t, 2);
+	sheaf_compaction_options o = tens(10);
+	sheaf_cut *plan = NULL;
+	OK(sheaf_compaction_plan(&plan, s, &o, &t->err));
+	FAILS(INVALID, sheaf_compaction_apply(s, plan, S(" \n"), NULL, &t->err));
+	BRANCH(s, NULL, "a1");
+	FAILS(STALE, sheaf_compaction_apply(s, plan, S("s"), NULL, &t->err));
+	BRANCH(s, NULL, "a2");
+	OK(sheaf_compaction_apply(s, plan, S("s"), NULL, &t->err));
+	ITEMS(t_context(t, s), "S(s) a2");
+	sheaf_cut_free(plan);
+}
+
+CASE(compaction_that_would_not_shrink)
+{
+	sheaf_session *s = talk(t, 2);
+	sheaf_compaction_options o = SHEAF_COMPACTION_OPTIONS_INIT;
+	sheaf_cut *plan = NULL;
+	o.keep_recent = 0;
+	OK(sheaf_compaction_plan(&plan, s, &o, &t->err));
+	FAILS(COMPACT, sheaf_compaction_apply(s, plan, S(t_fill(t, 'x', 200)), NULL, &t->err));
+	EQ(t_revision(t, s), 4);
+	sheaf_cut_free(plan);
+}
+
+CASE(compaction_undone_by_an_entry)
+{
+	sheaf_session *s = talk(t, 3);
+	FAILS(NOT_FOUND, sheaf_compaction_undo(s, S(NULL), NULL, &t->err));
+	uint64_t before = t_context(t, s)->prefix_hash;
+	COMPACT(s, "one", "u2", .id = "c1");
+	uint64_t one = t_context(t, s)->prefix_hash;
+	UNDO(s);
+	EQ(t_context(t, s)->prefix_hash, before);
+	UNDO(s);
+	EQ(t_context(t, s)->prefix_hash, one);
+	COMPACT(s, "two", "u3", .id = "c2");
+	SAY(s, "user", "4", .id = "u4");
+	UNDO(s);
+	ITEMS(t_context(t, s), "S(one) u2 a2 u3 a3 u4");
+	s = t_restart(t, "s");
+	ITEMS(t_context(t, s), "S(one) u2 a2 u3 a3 u4");
+	OK(try_whole(t, s, 10, "all")); /* and on it goes */
+	ITEMS(t_context(t, s), "S(all) u4");
+	sheaf_compactions *list = NULL;
+	OK(sheaf_session_compactions(&list, s, S("main"), &t->err));
+	EQ(list->count, 6);
+	TEXT(list->items[4]->trigger, "undo");
+	TEXT(list->items[4]->summary, "one");
+	sheaf_compactions_free(list);
+}
+
+CASE(compaction_undone_on_a_branch)
+{
+	sheaf_session *s = talk(t, 2);
+	BRANCH(s, "side", "a1");
+	COMPACT(s, "side", NULL, .branch = "side");
+	COMPACT(s, "main", NULL);
+	OK(sheaf_compaction_undo(s, S("side"), NULL, &t->err));
+	sheaf_context_options o = SHEAF_CONTEXT_OPTIONS_INIT;
+	o.branch = S("side");
+	ITEMS(t_context_with(t, s, &o), "u1 a1");
+	ITEMS(t_context(t, s), "S(main)");
+}
+
+CASE(compaction_needed)
+{
+	sheaf_session *s = talk(t, 2);
+	sheaf_compaction_options o = tens(0);
+	sheaf_fill fill;
+	o.window = 100;
+	OK(sheaf_compaction_need(&fill, s, &o, &t->err));
+	EQ(fill.tokens, 40);
+	EQ(fill.limit, 80);
+	EQ(fill.needed, 0);
+	JSON(s, "message",
+	     "{\"message\":{\"role\":\"assistant\",\"content\":\"x\",\"usage\":{\"input\":60,"
+	     "\"cache_read\":10,\"output\":5}}}");
+	SAY(s, "user", "and");
+	OK(sheaf_compaction_need(&fill, s, &o, &t->err));
+	EQ(fill.tokens, 85);
+	EQ(fill.counted, 75);
+	EQ(fill.needed, 1);
+	OK(try_whole(t, s, 10, "s"));
+	OK(sheaf_compaction_need(&fill, s, &o, &t->err));
+	EQ(fill.tokens, 13);
+	EQ(fill.unknown, 1);
+}
