@@ -23,8 +23,7 @@ void openai_element(openai_writer *w)
 
 bool openai_member(const openai_writer *w, const char *name)
 {
-	sheaf_str extra = w->r->o.extra;
-	if (extra.len != 0 && json_member_bytes(extra, name).ptr != NULL)
+	if (extra_has(w->r, name))
 		return false;
 	buf_lit(w->out, ",\"");
 	buf_str(w->out, sheaf_str_of(name));
@@ -58,6 +57,14 @@ void openai_head(const openai_writer *w)
 		buf_lit(w->out, "true");
 	if (o->cache_key.len != 0 && openai_member(w, "prompt_cache_key"))
 		cache_key_write(w->out, o->cache_key);
+}
+
+void openai_extra(const openai_writer *w, const char *list)
+{
+	const char *const ours[] = {"model", list, NULL};
+	sheaf_str extra = members_trim(w->r->o.extra);
+	if (extra.len != 0)
+		openai_ext_write(w->out, members_inside(extra), ours);
 }
 
 sheaf_str openai_effort(const rendering *r)

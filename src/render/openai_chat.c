@@ -226,7 +226,7 @@ int openai_chat_write(rendering *r, buf *out, sheaf_error *err)
 	openai_head(&w);
 	options_write(&w);
 	openai_tools(&w, false);
-	extra_write(r, out);
+	openai_extra(&w, "messages");
 	buf_lit(out, ",\"messages\":[");
 	sheaf_str system = openai_system(&w);
 	if (system.len != 0) {

@@ -30,12 +30,12 @@ static const char *const item_names[] = {"phase", "status", NULL};
 static const char *const bare_names[] = {"phase", NULL};
 static const char *const part_names[] = {"format", "id",   "phase",   "status", "role",
                                          "type",   "text", "refusal", NULL};
-static const char *const call_names[] = {"format",  "id",   "status",    "type",
-                                         "call_id", "name", "arguments", NULL};
-static const char *const answer_names[] = {"format",  "id",     "status", "type",
-                                           "call_id", "output", NULL};
+static const char *const call_names[] = {"format",  "phase", "id",        "status", "type",
+                                         "call_id", "name",  "arguments", NULL};
+static const char *const answer_names[] = {"format", "phase",   "id",     "status",
+                                           "type",   "call_id", "output", NULL};
 static const char *const reasoning_names[] = {
-	"format", "id", "status", "type", "summary", "encrypted_content", NULL};
+	"format", "phase", "id", "status", "type", "summary", "encrypted_content", NULL};
 static const char *const image_names[] = {"format", "type", "image_url", "file_id", NULL};
 static const char *const file_names[] = {"format",   "type",    "file_data",
                                          "file_url", "file_id", NULL};
@@ -540,7 +540,7 @@ int openai_responses_write(rendering *r, buf *out, sheaf_error *err)
 	openai_head(&s.w);
 	options_write(&s);
 	openai_tools(&s.w, true);
-	extra_write(r, out);
+	openai_extra(&s.w, "input");
 	buf_lit(out, ",\"input\":[");
 	for (size_t i = 0; i < r->message_count; i++)
 		message_write(&s, &r->messages[i]);

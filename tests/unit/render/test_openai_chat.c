@@ -257,15 +257,18 @@ static void test_options(void **state)
 	     "'reasoning_effort':'low','tools':[{'type':'function','function':{'name':'a',"
 	     "'description':'does \\'a\\'','parameters':{'type':'object'}}},{'type':'function',"
 	     "'function':{'name':'b','parameters':{'type':'object','properties':{}}}}],"
-	     "'temperature' : 0.50,'messages':[" USER("hi") "]}");
+	     "'temperature':0.50,'messages':[" USER("hi") "]}");
 	kit_str(q->body, want);
 	free(want);
 	sheaf_request_free(q);
 
 	/* What the caller says himself is said once. */
-	how.extra = SHEAF_STR("{\"stream_options\":null,\"max_completion_tokens\":7,"
+	how.extra = SHEAF_STR("{\"model\":\"no\",\"messages\":[],\"stream_options\":null,"
+	                      "\"max_completion_tokens\":7,"
 	                      "\"reasoning_effort\":\"high\",\"prompt_cache_key\":\"own\"}");
 	q = rendered(&k, &how);
+	member_is(q, "model", "'m'");
+	member_is(q, "messages", "[" USER("hi") "]");
 	member_is(q, "max_completion_tokens", "7");
 	member_is(q, "reasoning_effort", "'high'");
 	member_is(q, "prompt_cache_key", "'own'");

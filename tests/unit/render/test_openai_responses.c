@@ -219,13 +219,13 @@ static void test_answers(void **state)
 	     TEXT("x") "," "{'type':'image','image':{'source':{'type':'url','data':'https://x/y.png'},"
 	     EXT("'detail':'low'") "}},"
 	     "{'type':'document','document':{'source':{'type':'url','data':'https://x/y.pdf'"
-	     "}}}],'is_error':true," EXT("'id':'fco_1','call_id':'no'") "}}");
+	     "}}}],'is_error':true," EXT("'id':'fco_1','phase':'x','call_id':'no'") "}}");
 	say(&k, "tool", "{'type':'tool_result','tool_result':{'tool_use_id':'a','content':["
 	     TEXT("one") "]}},"
 	     "{'type':'tool_result','tool_result':{'tool_use_id':'c','content':[]}}");
 	sees(&k, &how, "input", "[" USER("go") "," FUNCTION("", "a") "," FUNCTION("", "b") ","
 	     FUNCTION("", "c") "," FUNCTION("", "d")
-	     ",{'type':'function_call_output','id':'fco_1','call_id':'b',"
+	     ",{'type':'function_call_output','id':'fco_1','phase':'x','call_id':'b',"
 	     "'output':[{'type':'input_text','text':'x'},"
 	     "{'type':'input_image','image_url':'https://x/y.png','detail':'low'},"
 	     "{'type':'input_file','file_url':'https://x/y.pdf'}]}," OUTPUT("a", "one") ","
