@@ -32,12 +32,14 @@ typedef struct writer {
 
 /* ---- Blocks -------------------------------------------------------------- */
 
-static void ext_write(writer *w, const block *b)
+/* What came with a block, but for what is written here; marks are set anew. */
+static void rest_write(writer *w, const block *b)
 {
-	if (b->ext.len == 0)
-		return;
-	buf_char(w->out, ',');
-	buf_str(w->out, b->ext);
+	static const char *const ours[] = {"type",          "text",    "thinking", "signature",
+	                                   "data",          "id",      "name",     "input",
+	                                   "tool_use_id",   "content", "is_error", "source",
+	                                   "cache_control", NULL};
+	ext_write(w->out, b->ext, ours);
 }
 
 static void source_write(writer *w, const sheaf_part *part)
@@ -72,7 +74,7 @@ static void plain_write(writer *w, const block *b)
 		buf_json(out, b->text);
 		break;
 	}
-	ext_write(w, b);
+	rest_write(w, b);
 }
 
 static void thinking_write(writer *w, const block *b)
@@ -86,7 +88,7 @@ static void thinking_write(writer *w, const block *b)
 		buf_lit(out, ",\"signature\":");
 	}
 	buf_json(out, b->signature);
-	ext_write(w, b);
+	rest_write(w, b);
 }
 
 static void call_write(writer *w, const block *b)
@@ -98,7 +100,7 @@ static void call_write(writer *w, const block *b)
 	buf_str(out, b->name);
 	buf_lit(out, "\",\"input\":");
 	buf_str(out, b->input);
-	ext_write(w, b);
+	rest_write(w, b);
 }
 
 static void result_write(writer *w, const block *b)
@@ -121,7 +123,7 @@ static void result_write(writer *w, const block *b)
 		buf_lit(out, ",\"is_error\":true");
 	else if (b->said_error)
 		buf_lit(out, ",\"is_error\":false");
-	ext_write(w, b);
+	rest_write(w, b);
 }
 
 /* As it came, but for a mark that was meant for another request. */

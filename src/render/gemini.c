@@ -64,23 +64,12 @@ static void part_open(writer *w)
 }
 
 /* What came with a part, but for what is written here. */
-static void ext_write(writer *w, sheaf_str ext)
+static void rest_write(writer *w, sheaf_str ext)
 {
 	static const char *const ours[] = {
-		"text",     "thought",      "thoughtSignature", "inlineData",
-		"fileData", "functionCall", "functionResponse", "response"};
-	sheaf_str key, value;
-	for (size_t at = 0; members_next(ext, &at, &key, &value);) {
-		bool skip = false;
-		for (size_t i = 0; i < COUNT_OF(ours); i++)
-			skip |= members_key_is(key, ours[i]);
-		if (skip)
-			continue;
-		buf_lit(w->out, ",\"");
-		buf_str(w->out, key);
-		buf_lit(w->out, "\":");
-		buf_str(w->out, value);
-	}
+		"text",         "thought",          "thoughtSignature", "inlineData", "fileData",
+		"functionCall", "functionResponse", "response",         NULL};
+	ext_write(w->out, ext, ours);
 }
 
 static void signature_write(writer *w, sheaf_str signature)
@@ -120,7 +109,7 @@ static void text_write(writer *w, const block *b)
 	if (b->kind == SHEAF_PART_THINKING)
 		buf_lit(w->out, ",\"thought\":true");
 	signature_write(w, b->signature);
-	ext_write(w, b->ext);
+	rest_write(w, b->ext);
 	buf_char(w->out, '}');
 }
 
@@ -128,7 +117,7 @@ static void media_write(writer *w, const block *b)
 {
 	part_open(w);
 	source_write(w->out, b->part);
-	ext_write(w, b->ext);
+	rest_write(w, b->ext);
 	buf_char(w->out, '}');
 }
 
@@ -147,7 +136,7 @@ static void call_write(writer *w, const block *b)
 	buf_str(w->out, b->input);
 	buf_char(w->out, '}');
 	signature_write(w, signature);
-	ext_write(w, b->ext);
+	rest_write(w, b->ext);
 	buf_char(w->out, '}');
 }
 
@@ -226,7 +215,7 @@ static void result_write(writer *w, const block *b)
 	if (inside != 0)
 		buf_char(w->out, ']');
 	buf_char(w->out, '}');
-	ext_write(w, b->ext);
+	rest_write(w, b->ext);
 	buf_char(w->out, '}');
 	for (size_t i = 0; i < b->part_count; i++) {
 		if (b->parts[i].kind == SHEAF_PART_TEXT || is_inside(w, &b->parts[i]))

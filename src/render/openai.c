@@ -64,7 +64,7 @@ void openai_extra(const openai_writer *w, const char *list)
 	const char *const ours[] = {"model", list, NULL};
 	sheaf_str extra = members_trim(w->r->o.extra);
 	if (extra.len != 0)
-		openai_ext_write(w->out, members_inside(extra), ours);
+		ext_write(w->out, members_inside(extra), ours);
 }
 
 sheaf_str openai_effort(const rendering *r)
@@ -205,39 +205,20 @@ sheaf_str openai_opaque_type(const block *b)
 
 /* ---- Members that came with a part ------------------------------------------ */
 
-static bool in_list(sheaf_str key, const char *const *names)
-{
-	for (; *names != NULL; names++) {
-		if (members_key_is(key, *names))
-			return true;
-	}
-	return false;
-}
-
 bool openai_ext_has(sheaf_str ext, const char *name)
 {
 	return ext.len != 0 && members_find(ext, name).ptr != NULL;
 }
 
-static void ext_write(buf *out, sheaf_str ext, const char *const *names, bool listed)
+void openai_ext_only(buf *out, sheaf_str ext, const char *const *only)
 {
-	sheaf_str key, value;
-	for (size_t at = 0; members_next(ext, &at, &key, &value);) {
-		if (in_list(key, names) != listed)
+	for (; *only != NULL; only++) {
+		sheaf_str value = members_find(ext, *only);
+		if (value.ptr == NULL)
 			continue;
 		buf_lit(out, ",\"");
-		buf_str(out, key);
+		buf_str(out, sheaf_str_of(*only));
 		buf_lit(out, "\":");
 		buf_str(out, value);
 	}
-}
-
-void openai_ext_write(buf *out, sheaf_str ext, const char *const *without)
-{
-	ext_write(out, ext, without, false);
-}
-
-void openai_ext_only(buf *out, sheaf_str ext, const char *const *only)
-{
-	ext_write(out, ext, only, true);
 }

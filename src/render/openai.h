@@ -49,11 +49,8 @@ void openai_source_write(buf *out, const block *b);
 /* The `type` of an opaque block, without quotes and still escaped; {NULL,0} if it has none. */
 sheaf_str openai_opaque_type(const block *b);
 
-/* Members that came with a part. */
+/* Members that came with a part: whether there is one, and only those in `only` written. */
 bool openai_ext_has(sheaf_str ext, const char *name);
-/* Each with a comma before it, but for those in `without`, a list that ends in NULL … */
-void openai_ext_write(buf *out, sheaf_str ext, const char *const *without);
-/* … or only those in `only`. */
 void openai_ext_only(buf *out, sheaf_str ext, const char *const *only);
 
 #endif

@@ -30,7 +30,7 @@ static void message_close(openai_writer *w, const message *m)
 {
 	for (size_t i = 0; i < m->count; i++) {
 		if (m->blocks[i].kind == SHEAF_PART_TEXT && m->blocks[i].ext.len != 0) {
-			openai_ext_write(w->out, m->blocks[i].ext, message_names);
+			ext_write(w->out, m->blocks[i].ext, message_names);
 			break;
 		}
 	}
@@ -52,13 +52,13 @@ static void attachment_write(buf *out, const block *b)
 	if (b->kind == SHEAF_PART_IMAGE) {
 		buf_lit(out, "{\"type\":\"image_url\",\"image_url\":{\"url\":");
 		openai_source_write(out, b);
-		openai_ext_write(out, b->ext, image_names);
+		ext_write(out, b->ext, image_names);
 	} else {
 		buf_lit(out, "{\"type\":\"file\",\"file\":{\"file_data\":");
 		openai_source_write(out, b);
 		if (!openai_ext_has(b->ext, "filename"))
 			buf_lit(out, ",\"filename\":\"document.pdf\"");
-		openai_ext_write(out, b->ext, file_names);
+		ext_write(out, b->ext, file_names);
 	}
 	buf_lit(out, "}}");
 }
@@ -141,7 +141,7 @@ static bool calls_write(openai_writer *w, const message *m)
 		buf_lit(out, ",\"arguments\":");
 		buf_json(out, b->input);
 		buf_char(out, '}');
-		openai_ext_write(out, b->ext, call_names);
+		ext_write(out, b->ext, call_names);
 		buf_char(out, '}');
 	}
 	if (n != 0)
@@ -176,7 +176,7 @@ static void answer_write(openai_writer *w, const block *b)
 	buf_json(w->out, b->part_count == 0
 	                         ? b->text
 	                         : openai_join(w, b->parts, b->part_count, SHEAF_STR("\n")));
-	openai_ext_write(w->out, b->ext, message_names);
+	ext_write(w->out, b->ext, message_names);
 	buf_char(w->out, '}');
 }
 

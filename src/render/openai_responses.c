@@ -26,7 +26,7 @@ typedef struct responses {
 } responses;
 
 /* Members that are written here whatever came with a part. */
-static const char *const item_names[] = {"phase", "status", NULL};
+static const char *const item_names[] = {"status", "phase", NULL};
 static const char *const bare_names[] = {"phase", NULL};
 static const char *const part_names[] = {"format", "id",   "phase",   "status", "role",
                                          "type",   "text", "refusal", NULL};
@@ -133,7 +133,7 @@ static void text_write(buf *out, const char *type, sheaf_str text, sheaf_str ext
 	buf_str(out, sheaf_str_of(refusal ? "refusal" : "text"));
 	buf_lit(out, "\":");
 	buf_json(out, text);
-	openai_ext_write(out, ext, part_names);
+	ext_write(out, ext, part_names);
 	buf_char(out, '}');
 }
 
@@ -142,7 +142,7 @@ static void attachment_write(buf *out, const block *b)
 	if (b->kind == SHEAF_PART_IMAGE) {
 		buf_lit(out, "{\"type\":\"input_image\",\"image_url\":");
 		openai_source_write(out, b);
-		openai_ext_write(out, b->ext, image_names);
+		ext_write(out, b->ext, image_names);
 		buf_char(out, '}');
 		return;
 	}
@@ -155,7 +155,7 @@ static void attachment_write(buf *out, const block *b)
 	openai_source_write(out, b);
 	if (!url && !openai_ext_has(b->ext, "filename"))
 		buf_lit(out, ",\"filename\":\"document.pdf\"");
-	openai_ext_write(out, b->ext, file_names);
+	ext_write(out, b->ext, file_names);
 	buf_char(out, '}');
 }
 
@@ -287,7 +287,7 @@ static void opaque_bytes(responses *s, sheaf_str raw, bool without_id)
 	buf_char(s->w.out, '{');
 	size_t start = s->w.out->len;
 	openai_ext_only(s->w.out, members, type_only);
-	openai_ext_write(s->w.out, members, id_only);
+	ext_write(s->w.out, members, id_only);
 	/* The first of them came with a comma, too. */
 	if (s->w.out->status == 0 && s->w.out->len > start) {
 		memmove(s->w.out->ptr + start, s->w.out->ptr + start + 1,
@@ -381,7 +381,7 @@ static void reasoning_write(responses *s, const block *b)
 	}
 	buf_lit(out, ",\"encrypted_content\":");
 	buf_json(out, b->signature);
-	openai_ext_write(out, b->ext, reasoning_names);
+	ext_write(out, b->ext, reasoning_names);
 	buf_char(out, '}');
 }
 
@@ -397,7 +397,7 @@ static void call_write(responses *s, const block *b)
 	buf_json(out, b->name);
 	buf_lit(out, ",\"arguments\":");
 	buf_json(out, b->input);
-	openai_ext_write(out, b->ext, call_names);
+	ext_write(out, b->ext, call_names);
 	buf_char(out, '}');
 }
 
@@ -424,7 +424,7 @@ static void answer_write(responses *s, const block *b)
 		}
 		buf_char(out, ']');
 	}
-	openai_ext_write(out, b->ext, answer_names);
+	ext_write(out, b->ext, answer_names);
 	buf_char(out, '}');
 }
 

@@ -244,6 +244,22 @@ void extra_write(const rendering *r, buf *out)
 	buf_str(out, inside);
 }
 
+void ext_write(buf *out, sheaf_str ext, const char *const *without)
+{
+	sheaf_str key, value;
+	for (size_t at = 0; members_next(ext, &at, &key, &value);) {
+		const char *const *name = without;
+		while (*name != NULL && !members_key_is(key, *name))
+			name++;
+		if (*name != NULL)
+			continue;
+		buf_lit(out, ",\"");
+		buf_str(out, key);
+		buf_lit(out, "\":");
+		buf_str(out, value);
+	}
+}
+
 /* ---- Notes --------------------------------------------------------------- */
 
 int note_add(rendering *r, int32_t what, const sheaf_item *item, sheaf_str detail)

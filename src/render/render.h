@@ -160,6 +160,10 @@ bool text_is_blank(sheaf_str text);
 /* The same for one that was left out to make a request smaller. */
 int wording_elided(sheaf_str *out, const sheaf_part *part, arena *a);
 
+/* Members that came with a part, each with a comma before it, but for those in `without`, a list
+ * that ends in NULL: what a format writes itself it writes once. */
+void ext_write(buf *out, sheaf_str ext, const char *const *without);
+
 /* The members of o.extra, each with a comma before it; nothing if there are none. */
 void extra_write(const rendering *r, buf *out);
 

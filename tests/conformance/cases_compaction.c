@@ -446,7 +446,8 @@ CASE(compaction_planned)
 	s = t_restart(t, "s");
 	ITEMS(t_context(t, s), "S(in short) u3 a3");
 	const sheaf_entry *e = t_get(t, s, t->out.id);
-	CHECK(t_contains(e->body, "\"tokens_before\":60,\"tokens_after\":23,\"trigger\":\"manual\""));
+	CHECK(t_contains(e->body,
+	                 "\"tokens_before\":60,\"tokens_after\":23,\"trigger\":\"manual\""));
 }
 
 CASE(compaction_planned_over_an_older_one)

@@ -243,6 +243,21 @@ static void gives_back_what_is_its_own(void **state)
 	kit_close(&k);
 }
 
+/* What came with a part never says again what is said already, nor sets marks. */
+static void says_nothing_twice(void **state)
+{
+	kit k;
+	sheaf_render_options how = how_to(SHEAF_FORMAT_ANTHROPIC);
+	(void)state;
+	kit_open(&k);
+	say(&k, "user",
+	    "{'type':'text','text':{'content':'hi','ext':{'format':'anthropic','type':'x',"
+	    "'text':'y','citations':[],'cache_control':{'type':'ephemeral'}}}}");
+	sees(&k, &how, "messages",
+	     "[{'role':'user','content':[{'type':'text','text':'hi','citations':[]}]}]");
+	kit_close(&k);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -253,6 +268,7 @@ int main(void)
 		cmocka_unit_test(asks_for_thinking),
 		cmocka_unit_test(thinking_is_left_off_where_it_would_fail),
 		cmocka_unit_test(gives_back_what_is_its_own),
+		cmocka_unit_test(says_nothing_twice),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
