@@ -58,9 +58,9 @@ static bool same_entry(const sheaf_entry *a, const sheaf_entry *b)
 	return (a == NULL) == (b == NULL) && (a == NULL || str_eq(a->id, b->id));
 }
 
-static bool has_entry(const sheaf_context *c, size_t from, uint64_t seq)
+static bool has_entry(const sheaf_context *c, uint64_t seq)
 {
-	for (size_t i = from; i < c->count; i++) {
+	for (size_t i = c->count; i-- > 0;) {
 		if (c->items[i]->entry != NULL && c->items[i]->entry->seq == seq)
 			return true;
 	}
@@ -68,20 +68,21 @@ static bool has_entry(const sheaf_context *c, size_t from, uint64_t seq)
 }
 
 /*
- * Whether the two are of one path: the later one has something that the earlier
- * one had at or behind the place where they part. The newest is looked for
- * first: on one path it is nearly always there.
+ * Whether the two are of one path: the later one still has the newest that the
+ * earlier one had. That need not be its last item, as answers move to their
+ * calls.
  */
-static bool is_same_path(const sheaf_context *a, const sheaf_context *b, size_t at)
+static bool is_same_path(const sheaf_context *a, const sheaf_context *b)
 {
+	uint64_t newest = 0;
 	if (a->leaf.len != 0 && str_eq(a->leaf, b->leaf))
 		return true;
-	for (size_t i = a->count; i > at; i--) {
-		const sheaf_entry *entry = a->items[i - 1]->entry;
-		if (entry != NULL && has_entry(b, at, entry->seq))
-			return true;
+	for (size_t i = 0; i < a->count; i++) {
+		const sheaf_entry *entry = a->items[i]->entry;
+		if (entry != NULL && entry->seq > newest)
+			newest = entry->seq;
 	}
-	return false;
+	return has_entry(b, newest);
 }
 
 static int32_t why_broken(const sheaf_context *a, const sheaf_context *b, size_t at)
@@ -94,7 +95,7 @@ static int32_t why_broken(const sheaf_context *a, const sheaf_context *b, size_t
 		return SHEAF_BREAK_LATE_ANSWER;
 	if (!same_entry(a->compaction, b->compaction))
 		return SHEAF_BREAK_COMPACTION;
-	if (!is_same_path(a, b, at))
+	if (!is_same_path(a, b))
 		return SHEAF_BREAK_BRANCH;
 	return other_model ? SHEAF_BREAK_MODEL : SHEAF_BREAK_OPTIONS;
 }

@@ -160,6 +160,23 @@ static void another_branch_breaks_it(void **state)
 	kit_close(&k);
 }
 
+/* The newest of the earlier one is gone, though an older entry stands where it stood. */
+static void another_branch_with_moved_answers_breaks_it(void **state)
+{
+	(void)state;
+	kit k;
+	kit_open(&k);
+	kit_script(&k, "u1=u:hello a1=a:c1 u2=u:wait t1=t:r1");
+	const sheaf_context *one = kit_context(&k, NULL);
+	kit_branch(&k, "main", "u2");
+	kit_script(&k, "u3=u:r1,and");
+	const sheaf_context *two = kit_context(&k, NULL);
+	common_is(one, two, 2, SHEAF_BREAK_BRANCH, "u3");
+	sheaf_context_free(one);
+	sheaf_context_free(two);
+	kit_close(&k);
+}
+
 /* ---- Requests ------------------------------------------------------------ */
 
 static char filler[4000];
@@ -216,6 +233,7 @@ int main(void)
 		cmocka_unit_test(another_model_breaks_it),
 		cmocka_unit_test(other_options_break_it),
 		cmocka_unit_test(another_branch_breaks_it),
+		cmocka_unit_test(another_branch_with_moved_answers_breaks_it),
 		cmocka_unit_test(requests_share_what_stands_before),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
