@@ -7,29 +7,14 @@
  *
  * SHEAF_TEST_SCALE multiplies the number of histories.
  */
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/str.h"
-#include "property/render_oracle.h"
-#include "support/play.h"
+#include "property/render_many.h"
 
 #define HISTORIES 200000
-#define STORE_TURNS 64 /* histories before a new store is opened */
-#define JOBS_MAX 8
-
-typedef struct runner {
-	sheaf_store *store;
-	unsigned stored;
-	history h;
-	oracle o;
-	bool print; /* what fails */
-	char why[WHY_ROOM * 2];
-} runner;
 
 /* ---- What is asked for ----------------------------------------------------- */
 
@@ -84,12 +69,6 @@ static sheaf_render_options options_make(int32_t format, chance *c)
 
 /* ---- One history ----------------------------------------------------------- */
 
-static bool fails(runner *r, const char *format, const char *text)
-{
-	(void)snprintf(r->why, sizeof(r->why), "%s: %s", format, text);
-	return false;
-}
-
 /* The rules of Gemini depend on the model, which is not in the body. */
 static bool keeps_rules(runner *r, const sheaf_request *q)
 {
@@ -104,7 +83,7 @@ static bool keeps_rules(runner *r, const sheaf_request *q)
 		buf_str(&body, q->body);
 	}
 	if (sheaf_request_check(&found, q->format, buf_view(&body), &r->h.err) != 0)
-		return fails(r, sheaf_format_name(q->format), r->h.err.message);
+		return runner_fails(r, sheaf_format_name(q->format), r->h.err.message);
 	bool good = found->count == 0;
 	if (!good)
 		(void)snprintf(r->why, sizeof(r->why), "%s: %s at %s", sheaf_format_name(q->format),
@@ -118,10 +97,10 @@ static bool check_twice(runner *r, const sheaf_context *context, const sheaf_ren
 {
 	sheaf_request *again;
 	if (sheaf_render(&again, context, how, &r->h.err) != 0)
-		return fails(r, sheaf_format_name(how->format), r->h.err.message);
+		return runner_fails(r, sheaf_format_name(how->format), r->h.err.message);
 	bool good = str_eq(q->body, again->body) && q->note_count == again->note_count;
 	sheaf_request_free(again);
-	return good || fails(r, sheaf_format_name(how->format), "twice is not the same");
+	return good || runner_fails(r, sheaf_format_name(how->format), "twice is not the same");
 }
 
 static bool check_request(runner *r, const sheaf_context *context, const sheaf_render_options *how)
@@ -134,10 +113,10 @@ static bool check_request(runner *r, const sheaf_context *context, const sheaf_r
 	if (rc == SHEAF_TOO_LARGE && how->elide != 0)
 		return true;
 	if (rc != 0)
-		return fails(r, name, r->h.err.message);
+		return runner_fails(r, name, r->h.err.message);
 	bool good = keeps_rules(r, q) && check_twice(r, context, how, q);
 	if (good && !oracle_request(&r->o, context, q, how))
-		good = fails(r, name, r->o.why);
+		good = runner_fails(r, name, r->o.why);
 	if (!good && r->print)
 		(void)fprintf(stderr, "%s\n", q->body.ptr);
 	sheaf_request_free(q);
@@ -160,8 +139,8 @@ static bool check_format(runner *r, int32_t format, size_t leaf, chance *c)
 	}
 	oracle_make(&r->o, &r->h, leaf, which.provider, which.model);
 	if (sheaf_session_context(&context, r->h.session, &which, &r->h.err) != 0)
-		return fails(r, "context", r->h.err.message);
-	bool good = oracle_context(&r->o, context) || fails(r, "context", r->o.why);
+		return runner_fails(r, "context", r->h.err.message);
+	bool good = oracle_context(&r->o, context) || runner_fails(r, "context", r->o.why);
 	good = good && check_request(r, context, &how);
 	sheaf_context_free(context);
 	return good;
@@ -197,120 +176,11 @@ static bool check_all(runner *r, uint64_t seed)
 			return false;
 	}
 	if (log_hash(r, &after) != hash || before != after)
-		return fails(r, "log", "it has changed");
+		return runner_fails(r, "log", "it has changed");
 	return true;
-}
-
-static bool run(runner *r, const act *steps, size_t count, uint64_t seed, bool print)
-{
-	r->print = print;
-	char name[32];
-	bool good = true;
-	if (r->stored++ % STORE_TURNS == 0) {
-		sheaf_close(r->store);
-		r->store = NULL;
-		if (sheaf_open(&r->store, "memory:", NULL, &r->h.err) != 0)
-			return fails(r, "store", r->h.err.message);
-	}
-	(void)snprintf(name, sizeof(name), "s%u", r->stored);
-	r->h.long_results = seed % 50 == 0;
-	int rc = history_open(&r->h, r->store, name);
-	for (size_t i = 0; rc == 0 && i < count; i++)
-		rc = history_step(&r->h, &steps[i]);
-	if (rc != 0)
-		good = fails(r, "history", r->h.err.message);
-	good = good && check_all(r, seed);
-	if (print)
-		history_print(&r->h);
-	history_close(&r->h);
-	return good;
-}
-
-/* Whether two reports say the same but for their numbers. */
-static bool is_same_report(const char *a, const char *b)
-{
-	for (;; a++, b++) {
-		a += strspn(a, "0123456789");
-		b += strspn(b, "0123456789");
-		if (*a != *b)
-			return false;
-		if (*a == '\0')
-			return true;
-	}
-}
-
-/* Leaves out steps as long as it still fails in the same way. */
-static void report(runner *r, act *steps, size_t count, uint64_t seed)
-{
-	char first[sizeof(r->why)];
-	memcpy(first, r->why, sizeof(first));
-	(void)fprintf(stderr, "seed %llu: %s\n", (unsigned long long)seed, r->why);
-	for (size_t i = count; i-- > 0;) {
-		act without[STEPS_MAX];
-		memcpy(without, steps, count * sizeof(*steps));
-		memmove(without + i, without + i + 1, (count - i - 1) * sizeof(*steps));
-		if (run(r, without, count - 1, seed, false) || !is_same_report(first, r->why))
-			continue;
-		memcpy(steps, without, --count * sizeof(*steps));
-	}
-	for (size_t i = 0; i < count; i++)
-		(void)fprintf(stderr, "%s%s",
-		              i != 0 ? ", " : "at the least: ", step_name(&steps[i]));
-	(void)fprintf(stderr, "\n");
-	(void)run(r, steps, count, seed, true);
-	(void)fprintf(stderr, "=> %s\nagain with: test_property_render %llu\n", r->why,
-	              (unsigned long long)seed);
-}
-
-/* ---- Many ------------------------------------------------------------------ */
-
-static atomic_ulong next_seed;
-static atomic_uint failures;
-static unsigned long histories;
-static pthread_mutex_t reporting = PTHREAD_MUTEX_INITIALIZER;
-
-static void *work(UNUSED void *ctx)
-{
-	runner *r = calloc(1, sizeof(*r));
-	act steps[STEPS_MAX];
-	if (r == NULL)
-		abort();
-	for (;;) {
-		uint64_t seed = atomic_fetch_add(&next_seed, 1);
-		if (seed >= histories || atomic_load(&failures) >= 5)
-			break;
-		size_t count = steps_make(steps, seed);
-		if (run(r, steps, count, seed, false))
-			continue;
-		atomic_fetch_add(&failures, 1);
-		(void)pthread_mutex_lock(&reporting);
-		report(r, steps, count, seed);
-		(void)pthread_mutex_unlock(&reporting);
-	}
-	sheaf_close(r->store);
-	free(r);
-	return NULL;
 }
 
 int main(int argc, char **argv)
 {
-	pthread_t threads[JOBS_MAX];
-	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-	size_t jobs = cores < 1 ? 1 : cores > JOBS_MAX ? JOBS_MAX : (size_t)cores;
-	if (argc > 1) {
-		atomic_store(&next_seed, strtoul(argv[1], NULL, 10));
-		histories = atomic_load(&next_seed) + 1;
-		jobs = 1;
-	} else {
-		histories = (unsigned long)(HISTORIES * test_scale());
-	}
-	for (size_t i = 0; i < jobs; i++) {
-		if (pthread_create(&threads[i], NULL, work, NULL) != 0)
-			abort();
-	}
-	for (size_t i = 0; i < jobs; i++)
-		(void)pthread_join(threads[i], NULL);
-	unsigned failed = atomic_load(&failures);
-	printf("%lu histories, %u failed\n", histories, failed);
-	return failed != 0;
+	return many_run(argc, argv, HISTORIES, check_all);
 }
