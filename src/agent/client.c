@@ -78,6 +78,7 @@ typedef struct header_list {
 	arena *arena;
 	const char **items;
 	size_t count;
+	const char *key;
 	int ok;
 } header_list;
 
@@ -116,9 +117,11 @@ static int add_key(header_list *list, const sheaf_client_options *o, const speak
 	int rc = buf_status(&line, err);
 	if (rc == 0 && check_header(buf_view(&line), NULL) != 0)
 		rc = err_set(err, SHEAF_INVALID, "the key has characters no key can have");
-	if (rc == 0)
-		add_header(list, o, buf_view(&line));
-	return rc;
+	if (rc != 0)
+		return rc;
+	add_header(list, o, buf_view(&line));
+	list->key = arena_dup(list->arena, key, &list->ok).ptr;
+	return 0;
 }
 
 static int make_headers(header_list *list, const sheaf_client_options *o, const speaker *s,
@@ -185,6 +188,7 @@ static int connect_to(sheaf_client *client, const sheaf_client_options *o, const
 		.url = url.ptr,
 		.headers = headers.items,
 		.header_count = headers.count,
+		.key = headers.key,
 		.any_http = o->any_http != 0,
 		.connect_us = or_default(o->connect_us, CONNECT_DEFAULT_US),
 		.first_byte_us = or_default(o->first_byte_us, FIRST_BYTE_DEFAULT_US),

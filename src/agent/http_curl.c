@@ -184,9 +184,9 @@ typedef struct transfer {
 	CURL *easy;
 	sheaf_answer *answer;
 	sheaf_error *err;
-	int code; /* what the answer said to a piece */
-	bool status_told;
-	bool begun; /* some byte of the response is here */
+	int code;    /* what the answer said to a piece */
+	long status; /* 0: not told yet */
+	bool begun;  /* some byte of the response is here */
 	int64_t last_us;
 	int64_t retry_after_us;
 	size_t bytes;
@@ -238,13 +238,28 @@ static size_t on_header(char *line, size_t size, size_t count, void *ctx)
 
 static void tell_status(transfer *t)
 {
-	long status = 0;
-	if (t->status_told ||
-	    curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status) != CURLE_OK)
+	if (t->status != 0)
 		return;
-	t->status_told = status != 0;
-	if (status != 0)
-		sheaf_answer_status(t->answer, (int32_t)status, t->retry_after_us);
+	(void)curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &t->status);
+	if (t->status != 0)
+		sheaf_answer_status(t->answer, (int32_t)t->status, t->retry_after_us);
+}
+
+/* Some servers repeat the key they refuse, and their words end up in errors and logs. */
+static int feed_masked(transfer *t, const char *bytes, size_t len)
+{
+	_cleanup_(buf_free) buf copy = BUF_INIT(SIZE_MAX);
+	const char *key = t->http->config.key;
+	size_t key_len = strlen(key);
+	buf_add(&copy, bytes, len);
+	int rc = buf_status(&copy, t->err);
+	if (rc != 0)
+		return rc;
+	char *at = copy.ptr;
+	while (key_len != 0 &&
+	       (at = memmem(at, len - (size_t)(at - copy.ptr), key, key_len)) != NULL)
+		memset(at, '*', key_len);
+	return sheaf_answer_feed(t->answer, buf_view(&copy), t->err);
 }
 
 static size_t on_body(char *bytes, size_t size, size_t count, void *ctx)
@@ -256,6 +271,8 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *ctx)
 	t->bytes += len;
 	if (t->bytes > t->http->config.reply_bytes_max)
 		t->code = err_set(t->err, SHEAF_TOO_LARGE, "the model's reply is too long");
+	else if (t->status >= 400 && t->http->config.key != NULL)
+		t->code = feed_masked(t, bytes, len);
 	else
 		t->code = sheaf_answer_feed(t->answer, (sheaf_str){bytes, len}, t->err);
 	return t->code == 0 ? len : 0;
