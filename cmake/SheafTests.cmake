@@ -7,6 +7,7 @@
 #   tests/fault/test_<name>.c          test_fault_<name>         label fault
 #   tests/property/test_<name>.c       test_property_<name>      label property
 #   tests/servers/test_<name>.c        test_servers_<name> URL   label servers (see below)
+#   tests/agent                        agent-driver, run.py      label agent
 #   tests/cli/<name>.bats              (bats)                    label cli
 #   examples/<name>.c                  example_<name>            label example
 #   bench/*.c                          sheaf-bench               label bench
@@ -116,6 +117,17 @@ foreach(source ${servers_sources})
   target_link_libraries(test_servers_${name} PRIVATE sheaf Threads::Threads)
 endforeach()
 include(cmake/SheafServers.cmake)
+
+# The agent as a process, against a server that plays scripts.
+if(EXISTS ${tests_dir}/agent/driver.c)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  add_executable(agent-driver ${tests_dir}/agent/driver.c)
+  target_link_libraries(agent-driver PRIVATE sheaf Threads::Threads)
+  foreach(format anthropic openai_chat openai_responses gemini)
+    sheaf_test(agent_${format} agent 120 ${Python3_EXECUTABLE} ${tests_dir}/agent/run.py
+               $<TARGET_FILE:agent-driver> -k Test_${format}.)
+  endforeach()
+endif()
 
 # Examples see what users see: the public headers and libsheaf.
 file(GLOB example_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.c)

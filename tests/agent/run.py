@@ -1,0 +1,239 @@
+#!/usr/bin/env python3
+"""The agent end to end: processes that talk to a scripted server over real HTTP, in each of the four
+formats. After each test every request was valid, the session renders valid, and nothing that was
+typed is lost.
+
+    tests/agent/run.py DRIVER [NAME]...
+"""
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from server import FORMATS, Server, breaks_off, fails, says, silent, stalls  # noqa: E402
+
+DRIVER = ""
+
+
+class Case(unittest.TestCase):
+    format = None
+
+    def setUp(self):
+        self.dir = tempfile.TemporaryDirectory()
+        self.server = None
+        self.typed = []
+
+    def tearDown(self):
+        try:
+            if self.server:
+                self.after()
+        finally:
+            if self.server:
+                self.server.close()
+            self.dir.cleanup()
+
+    # ---- What is done
+
+    def script(self, *acts):
+        if self.server:
+            self.server.acts += acts
+        else:
+            self.server = Server(self.format, acts)
+
+    def command(self, *words):
+        return [DRIVER, self.format, self.server.url, f"jsonl:{self.dir.name}/store", *words]
+
+    def environment(self, settings):
+        keys = {k: "secret" for k in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")}
+        return dict(os.environ, **keys, **{k: str(v) for k, v in settings.items()})
+
+    def drive(self, *words, status=0, **settings):
+        if words[0] == "run":
+            self.typed.append(words[1])
+        done = subprocess.run(self.command(*words), env=self.environment(settings), timeout=30,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.assertEqual(done.returncode, status, done.stdout)
+        self.assertNotIn("secret", done.stdout)
+        return done.stdout
+
+    def kill_when(self, ready, *words):
+        """Runs the driver and kills it when it has said something, or when that many requests came."""
+        self.typed.append(words[1])
+        process = subprocess.Popen(self.command(*words), env=self.environment({}), text=True,
+                                   stdout=subprocess.PIPE)
+        try:
+            if isinstance(ready, int):
+                until = time.monotonic() + 10
+                while len(self.server.requests) < ready and time.monotonic() < until:
+                    time.sleep(0.01)
+                self.assertEqual(len(self.server.requests), ready)
+            else:
+                self.assertTrue(any(said.startswith(ready) for said in process.stdout))
+        finally:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            process.stdout.close()
+
+    # ---- What is looked at
+
+    def path(self):
+        return self.drive("path").splitlines()
+
+    def after(self):
+        self.assertEqual(self.server.problems, [])
+        self.assertEqual(self.server.acts, [], "not all of the script was played")
+        for number, body in enumerate(self.server.requests):
+            name = f"{self.dir.name}/request-{number}"
+            with open(name, "wb") as file:
+                file.write(body)
+            done = subprocess.run([DRIVER, self.format, name, "-", "check"],
+                                  stdout=subprocess.PIPE, text=True)
+            self.assertEqual(done.returncode, 0, done.stdout + body.decode())
+        said = self.path()
+        for text in self.typed:
+            self.assertIn(f"user {text}", said)
+        for fmt in FORMATS:
+            done = subprocess.run([DRIVER, fmt, "-", f"jsonl:{self.dir.name}/store", "render"],
+                                  stdout=subprocess.PIPE, text=True)
+            self.assertEqual(done.returncode, 0, done.stdout)
+
+
+class Turns:
+    """One set of tests for each format."""
+
+    def says(self, *args, **more):
+        return says(self.format, *args, **more)
+
+    def test_turns(self):
+        self.script(self.says("Hello there"), self.says("Fine"))
+        said = self.drive("run", "Hi")
+        self.assertIn("delta Hello\ndelta  there\n", said.replace("delta Hello \ndelta there", "delta Hello\ndelta  there"))
+        self.assertIn("turn completed steps=1 retries=0 compacted=0 input=100 output=7", said)
+        self.drive("run", "How are you?", STREAM=0)
+        self.assertEqual(self.path(), ["user Hi", "assistant Hello there", "user How are you?", "assistant Fine"])
+
+    def test_tools(self):
+        calls = [("call_1", "echo", {"n": 1}), ("call_2", "echo", {"n": "zwei"})]
+        self.script(self.says("Let me see", calls), self.says("", calls[:1]), self.says("Seen"))
+        said = self.drive("run", "Look")
+        self.assertIn("turn completed steps=3", said)
+        self.assertIn("input=300 output=21", said)
+        path = self.path()
+        self.assertEqual(len(path), 7, path)
+        self.assertEqual(path[-1], "assistant Seen")
+        self.assertIn("zwei", path[3])
+        self.script(self.says("", calls), self.says("Again"))
+        self.drive("run", "Once more", STREAM=0)
+
+    def test_overflow(self):
+        self.script(self.says("Long ago " * 200), fails(self.format, "overflow"), self.says("A summary"), self.says("Now"))
+        self.drive("run", "Before " * 200 + "end")
+        said = self.drive("run", "After", KEEP=20)
+        self.assertIn("compacting overflow", said)
+        self.assertIn("turn completed steps=1 retries=0 compacted=1", said)
+        self.assertLess(len(self.server.requests[3]), len(self.server.requests[1]) // 2)
+        self.assertEqual(self.path()[-1], "assistant Now")
+
+    def test_overflow_twice(self):
+        self.script(self.says("Long ago " * 200), fails(self.format, "overflow"), self.says("A summary"), fails(self.format, "overflow"))
+        self.drive("run", "Before " * 200 + "end")
+        said = self.drive("run", "After", KEEP=20, status=1)
+        self.assertIn("turn failed", said)
+        self.assertIn("error CONTEXT", said)
+
+    def test_compacts_in_time(self):
+        self.script(self.says("Long ago " * 400, tokens=1900), self.says("A summary"), self.says("Now"))
+        self.drive("run", "Before " * 400 + "end")
+        said = self.drive("run", "After", KEEP=20, WINDOW=2000)
+        self.assertIn("compacting threshold", said)
+        self.assertIn("turn completed steps=1 retries=0 compacted=1", said)
+
+    def test_backoff(self):
+        self.script(fails(self.format, "rate", [("Retry-After", "1")]), fails(self.format, "server"), self.says("Finally"))
+        said = self.drive("run", "Hi")
+        self.assertIn("turn completed steps=1 retries=2", said)
+        times = self.server.times
+        self.assertGreater(times[1] - times[0], 0.95)
+        self.assertLess(times[2] - times[1], 0.5)
+        self.script(*[fails(self.format, "server")] * 5)
+        said = self.drive("run", "Still there?", status=1)
+        self.assertIn("error MODEL", said)
+
+    def test_refused(self):
+        self.script(fails(self.format, "auth"))
+        said = self.drive("run", "Hi", status=1)
+        self.assertIn("error DENIED", said)
+
+    def test_cut_stream(self):
+        self.script(breaks_off(self.format, "Half of it"), breaks_off(self.format, "Half of it", abrupt=False), self.says("All of it"))
+        said = self.drive("run", "Hi")
+        self.assertIn("turn completed steps=1 retries=2", said)
+        self.assertEqual(self.path(), ["user Hi", "assistant All of it"])
+
+    def test_stalled_stream(self):
+        self.script(stalls(self.format, "Half of it", 10), silent(10), self.says("All of it"))
+        began = time.monotonic()
+        said = self.drive("run", "Hi", IDLE_MS=200, FIRST_MS=200)
+        self.assertLess(time.monotonic() - began, 5)
+        self.assertIn("turn completed steps=1 retries=2", said)
+        self.assertEqual(self.path(), ["user Hi", "assistant All of it"])
+
+    def test_killed_before_the_reply(self):
+        self.script(silent(10), self.says("Here I am"))
+        self.kill_when(1, "run", "Are you there?")
+        said = self.drive("continue")
+        self.assertIn("interrupted", said)
+        self.assertEqual(self.path(), ["user Are you there?", "assistant Here I am"])
+
+    def test_killed_in_a_tool(self):
+        calls = [("call_1", "echo", {"n": 1}), ("call_2", "slow", {})]
+        self.script(self.says("One moment", calls), self.says("Back again"))
+        self.kill_when("tool slow", "run", "Try")
+        said = self.drive("run", "What happened?")
+        self.assertIn("interrupted", said)
+        path = self.path()
+        self.assertEqual(path[3], "tool interrupted")
+        self.assertEqual(path[-1], "assistant Back again")
+
+    def test_cancel(self):
+        self.script(stalls(self.format, "Half of it", 10), self.says("", [("call_1", "slow", {})]), self.says("Well"))
+        began = time.monotonic()
+        said = self.drive("run", "Hi", CANCEL_MS=300, status=1)
+        self.assertLess(time.monotonic() - began, 2)
+        self.assertIn("turn cancelled", said)
+        self.assertEqual(self.path(), ["user Hi", "assistant Half "])
+        self.drive("run", "Run it", CANCEL_MS=300, status=1)
+        self.assertEqual(self.path()[-1], "tool interrupted")
+        self.drive("run", "Go on")
+
+    def test_suspend(self):
+        calls = [("call_1", "ask", {"what": "permission"}), ("call_2", "echo", {})]
+        self.script(self.says("May I?", calls), self.says("Thanks"))
+        said = self.drive("run", "Do it")
+        self.assertIn("turn suspended", said)
+        self.assertIn("pending call_1", said)
+        self.typed.pop()
+        self.drive("run", "Now", status=1)
+        self.typed = ["Do it"]
+        said = self.drive("resume", "call_1", "granted")
+        self.assertIn("turn completed", said)
+        self.assertIn("input=200", said)
+        self.assertEqual(self.path()[-2:], ["tool granted", "assistant Thanks"])
+
+
+def load_tests(loader, *_):
+    suite = unittest.TestSuite()
+    for fmt in FORMATS:
+        made = type("Test_" + fmt.replace("-", "_"), (Turns, Case), {"format": fmt})
+        suite.addTests(loader.loadTestsFromTestCase(made))
+    return suite
+
+
+if __name__ == "__main__":
+    DRIVER = sys.argv.pop(1)
+    unittest.main()
