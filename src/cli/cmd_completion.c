@@ -15,14 +15,15 @@ static void put_names(buf *out, const opt *o)
 
 /* ---- bash -------------------------------------------------------------- */
 
-static void put_bash_choices(buf *out, const opt *o)
+/* Of the command with this name; "*": of all of them. */
+static void put_bash_choices(buf *out, const char *command_name, const opt *o)
 {
 	for (; o->name != NULL; o++) {
 		if (o->choices == NULL)
 			continue;
-		buf_format(out, "\t--%s", o->name);
+		buf_format(out, "\t%s.--%s", command_name, o->name);
 		if (o->letter != 0)
-			buf_format(out, "|-%c", o->letter);
+			buf_format(out, "|%s.-%c", command_name, o->letter);
 		buf_format(out, ") COMPREPLY=($(compgen -W '%s' -- \"$cur\")); return ;;\n",
 		           o->choices);
 	}
@@ -41,11 +42,10 @@ static void put_bash(buf *out)
 	        "\t\t*) cmd=${COMP_WORDS[i]}; break ;;\n"
 	        "\t\tesac\n"
 	        "\tdone\n"
-	        "\tcase $prev in\n");
-	put_bash_choices(out, global_options);
-	/* An option means the same everywhere, so the command does not matter here. */
+	        "\tcase $cmd.$prev in\n");
+	put_bash_choices(out, "*", global_options);
 	for (const command *cmd = commands; cmd->name != NULL; cmd++)
-		put_bash_choices(out, cmd->options);
+		put_bash_choices(out, cmd->name, cmd->options);
 	buf_lit(out, "\tesac\n\tlocal global='");
 	put_names(out, global_options);
 	buf_lit(out, "'\n\tcase $cmd in\n\t'') COMPREPLY=($(compgen -W \"");

@@ -192,6 +192,11 @@ command_names() {
 	complete_words sheaf append demo --role as | grep -qx assistant
 	complete_words sheaf ls --color al | grep -qx always
 	complete_words sheaf help re | grep -qx repair
+	# The same option of two commands, and a letter that means something else in a third.
+	complete_words sheaf todo demo --status in | grep -qx in_progress
+	complete_words sheaf plan demo --status ap | grep -qx approved
+	complete_words sheaf context demo -f te | grep -qx text
+	! complete_words sheaf show -f an | grep -qx anthropic
 	sheaf completion bash | bash -n
 }
 
