@@ -9,6 +9,7 @@
 
 #include "chat_line.h"
 #include "cmd.h"
+#include "model.h"
 
 typedef struct chat {
 	cli *c;
@@ -17,8 +18,7 @@ typedef struct chat {
 	sheaf_key key;          /* of a session that is not there yet: as it is to be */
 	sheaf_session *session; /* NULL before the first message of a new one */
 	char branch[SHEAF_BRANCH_BYTES_MAX + 1];
-	sheaf_client *client;
-	const char *url; /* NULL: the provider's own */
+	model model;
 	sheaf_render_options how;
 	sheaf_system system;
 	bool system_changed; /* since it was last stored */
@@ -41,8 +41,5 @@ int chat_session(chat *ch);
 
 /* The newest entries of the branch. 0 or the exit code. */
 int chat_path(chat *ch, size_t limit, sheaf_records **out);
-
-/* Where keys of this chat's format come from. */
-const char *chat_key_name(const chat *ch);
 
 #endif

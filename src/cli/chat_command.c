@@ -1,6 +1,7 @@
 /* What is said to the chat itself, with a slash: looking around, going back, settings. */
 #include <stdio.h>
 
+#include "base/json.h"
 #include "base/str.h"
 #include "chat.h"
 #include "find.h"
@@ -135,6 +136,16 @@ static int do_branch(chat *ch, sheaf_str rest)
 	return rc != 0 ? rc : go_to(ch, ch->branch, sheaf_str_of(id));
 }
 
+/* A compaction, but not one that only takes another back. */
+static bool sums_up(const sheaf_entry *entry)
+{
+	_cleanup_(json_freep) json_doc *doc = NULL;
+	if (entry->kind != SHEAF_KIND_COMPACTION || json_parse(&doc, entry->line, NULL) != 0)
+		return false;
+	const json_val *body = json_get(json_root(doc), "compaction");
+	return !str_is(json_string(json_get(body, "trigger")), "undo");
+}
+
 /* A compaction at the end is taken back, else the last thing the user said. */
 static int do_undo(chat *ch, sheaf_str rest)
 {
@@ -144,8 +155,7 @@ static int do_undo(chat *ch, sheaf_str rest)
 	int rc = chat_path(ch, PATH_LIMIT, &path);
 	if (rc != 0)
 		return rc;
-	if (path != NULL && path->count != 0 &&
-	    path->items[path->count - 1]->kind == SHEAF_KIND_COMPACTION) {
+	if (path != NULL && path->count != 0 && sums_up(path->items[path->count - 1])) {
 		if (sheaf_compaction_undo(ch->session, sheaf_str_of(ch->branch), NULL, &c->err) !=
 		    0)
 			return fail(c);
@@ -221,6 +231,20 @@ static void put_count(buf *out, const char *what, uint64_t tokens)
 	buf_char(out, '\n');
 }
 
+/* By the list prices of the day; nothing where they are not known. */
+static void put_cost(chat *ch, buf *out)
+{
+	sheaf_usage_report *report = NULL;
+	char text[SHEAF_MONEY_ROOM];
+	if (sheaf_session_usage(&report, ch->session, NULL, NULL) != 0)
+		return;
+	if (report->own.replies > report->own.unpriced) {
+		sheaf_money_format(text, report->own.cost);
+		buf_format(out, "%-14s%s%s\n", "cost", text, report->own.unpriced != 0 ? "+" : "");
+	}
+	sheaf_usage_report_free(report);
+}
+
 static int do_usage(chat *ch, sheaf_str rest)
 {
 	(void)rest;
@@ -237,6 +261,7 @@ static int do_usage(chat *ch, sheaf_str rest)
 	put_count(&out, "to cache", usage->cache_write_5m + usage->cache_write_1h);
 	put_count(&out, "output", usage->output);
 	put_count(&out, "of it thought", usage->reasoning);
+	put_cost(ch, &out);
 
 	sheaf_compaction_options how = SHEAF_COMPACTION_OPTIONS_INIT;
 	sheaf_fill fill;

@@ -185,49 +185,14 @@ static void put_foot(chat *ch, const sheaf_turn *turn)
 	print_out(&out);
 }
 
-const char *chat_key_name(const chat *ch)
-{
-	switch (ch->how.format) {
-	case SHEAF_FORMAT_ANTHROPIC:
-		return "ANTHROPIC_API_KEY";
-	case SHEAF_FORMAT_GEMINI:
-		return "GEMINI_API_KEY";
-	default:
-		return "OPENAI_API_KEY";
-	}
-}
-
-/* What went wrong and what to do about it. What was said is in the session already. */
+/* What was said is in the session already. */
 static int report(chat *ch)
 {
-	sheaf_error *err = &ch->c->err;
-	char *hint = err->hint;
-	size_t room = sizeof(err->hint);
-	const char *again = ch->terminal ? "/retry" : "`echo /retry | sheaf chat SESSION`";
-	switch (err->code) {
-	case SHEAF_DENIED:
-		snprintf(hint, room, "set $%s to a key that is accepted; nothing you said is lost",
-		         chat_key_name(ch));
-		break;
-	case SHEAF_MODEL:
-	case SHEAF_TIMEOUT:
-		if (ch->url != NULL)
-			snprintf(hint, room, "it is kept; %s asks %.60s again", again, ch->url);
-		else
-			snprintf(hint, room, "it is kept; %s asks again", again);
-		break;
-	case SHEAF_CONTEXT:
-		snprintf(hint, room,
+	if (ch->c->err.code == SHEAF_CONTEXT)
+		snprintf(ch->c->err.hint, sizeof(ch->c->err.hint),
 		         "/compact makes room; /branch ENTRY goes on from an earlier one");
-		break;
-	case SHEAF_STALE:
-		snprintf(hint, room, "somebody else wrote to this branch: %s goes on from there",
-		         again);
-		break;
-	default:
-		break;
-	}
-	return fail(ch->c);
+	return model_failed(ch->c, &ch->model,
+	                    ch->terminal ? "/retry" : "`echo /retry | sheaf chat SESSION`");
 }
 
 static void put_records(const sheaf_turn *turn)
@@ -252,7 +217,7 @@ static int make_agent(chat *ch, showing *s, const sheaf_compaction_options *comp
 	ch->how.system = &ch->system;
 	ch->how.system_count = ch->system.text.len != 0;
 	ch->how.cache_key = sheaf_session_key(ch->session).session;
-	how.model = sheaf_client_model(ch->client);
+	how.model = sheaf_client_model(ch->model.client);
 	how.session = ch->session;
 	how.branch = sheaf_str_of(ch->branch);
 	how.render = &ch->how;
@@ -294,6 +259,16 @@ int chat_ask(chat *ch, sheaf_str text)
 	return report(ch);
 }
 
+static void show_summary(chat *ch, const char *id)
+{
+	_cleanup_(records_freep) sheaf_records *found = NULL;
+	_cleanup_(view_done) view v = VIEW_INIT(ch->c, false);
+	v.gap = true;
+	if (sheaf_session_get(&found, ch->session, sheaf_str_of(id), NULL) == 0)
+		view_entry(&v, found->items[0]);
+	say(ch->c, "\nthe model now sees this in place of what came before; /undo takes it back");
+}
+
 int chat_compact(chat *ch, sheaf_str instructions)
 {
 	_cleanup_(agent_freep) sheaf_agent *agent = NULL;
@@ -320,7 +295,6 @@ int chat_compact(chat *ch, sheaf_str instructions)
 	else if (rc != 0)
 		return report(ch);
 	else
-		say(ch->c, "@%llu is a summary of what came before; /undo takes it back",
-		    (unsigned long long)done.seq);
+		show_summary(ch, done.id);
 	return 0;
 }

@@ -15,11 +15,6 @@
 #define REMEMBERED 200u /* entries whose texts the arrows bring back */
 #define STATE_SYSTEM "chat_system"
 
-static void client_closep(sheaf_client **client)
-{
-	sheaf_client_close(*client);
-}
-
 static void state_freep(sheaf_state **state)
 {
 	sheaf_state_free(*state);
@@ -31,7 +26,7 @@ static void chat_done(chat *ch)
 		term_mode(TERM_FOUND);
 	line_done(&ch->line);
 	sheaf_session_close(ch->session);
-	client_closep(&ch->client);
+	model_done(&ch->model);
 }
 
 /* ---- The session ------------------------------------------------------- */
@@ -117,102 +112,36 @@ static int open_branch(chat *ch)
 
 /* ---- The model --------------------------------------------------------- */
 
-static const char *option_or_env(const cli *c, opt_id id, const char *name)
-{
-	const char *value = given(c, id) ? c->values[id] : getenv(name);
-	return value != NULL && value[0] != '\0' ? value : NULL;
-}
-
-/* By the provider that spoke last, or else by the key there is. */
-static int32_t guess_format(const chat *ch, sheaf_str provider)
-{
-	static const struct {
-		const char *provider;
-		const char *key;
-		int32_t format;
-	} known[] = {
-		{"anthropic", "ANTHROPIC_API_KEY", SHEAF_FORMAT_ANTHROPIC},
-		{"openai", "OPENAI_API_KEY", SHEAF_FORMAT_OPENAI_RESPONSES},
-		{"google", "GEMINI_API_KEY", SHEAF_FORMAT_GEMINI},
-		{"google", "GOOGLE_API_KEY", SHEAF_FORMAT_GEMINI},
-	};
-	/* What speaks none of these itself, speaks this one. */
-	if (ch->url != NULL)
-		return SHEAF_FORMAT_OPENAI_CHAT;
-	for (size_t i = 0; i < COUNT_OF(known); i++) {
-		if (str_is(provider, known[i].provider))
-			return known[i].format;
-	}
-	for (size_t i = 0; i < COUNT_OF(known); i++) {
-		if (getenv(known[i].key) != NULL)
-			return known[i].format;
-	}
-	return SHEAF_FORMAT_ANTHROPIC;
-}
-
-/* What was in force when the conversation was left: provider, model and system text. */
-static int take_up(chat *ch, sheaf_str *provider)
+/* The system text is as it was unless another is given. */
+static int take_system(chat *ch)
 {
 	cli *c = ch->c;
-	if (ch->session == NULL)
+	if (ch->how.system_count != 0) {
+		ch->system = ch->how.system[0];
+		ch->system_changed = true;
 		return 0;
-	_cleanup_(context_freep) sheaf_context *context = NULL;
-	sheaf_context_options options = SHEAF_CONTEXT_OPTIONS_INIT;
-	options.branch = sheaf_str_of(ch->branch);
-	if (sheaf_session_context(&context, ch->session, &options, &c->err) != 0)
-		return fail(c);
-	int ok = 1;
-	*provider = arena_dup(c->memory, context->provider, &ok);
-	if (ch->how.model.ptr == NULL)
-		ch->how.model = arena_dup(c->memory, context->model, &ok);
+	}
 	_cleanup_(state_freep) sheaf_state *state = NULL;
 	_cleanup_(json_freep) json_doc *doc = NULL;
-	if (!given(c, OPT_SYSTEM) &&
+	int ok = 1;
+	if (ch->session != NULL &&
 	    sheaf_session_state_get(&state, ch->session, SHEAF_STR(STATE_SYSTEM), NULL) == 0 &&
 	    json_parse(&doc, state->items[0]->value, NULL) == 0)
 		ch->system.text = arena_dup(c->memory, json_string(json_root(doc)), &ok);
 	return ok ? 0 : fail_memory(c);
 }
 
-static int open_client(chat *ch)
-{
-	sheaf_client_options where = SHEAF_CLIENT_OPTIONS_INIT;
-	cli *c = ch->c;
-	where.format = ch->how.format;
-	where.url = sheaf_str_of(ch->url);
-	int rc = sheaf_client_open(&ch->client, &where, &c->err);
-	if (rc == 0)
-		return 0;
-	if (rc == SHEAF_DENIED && ch->url == NULL)
-		snprintf(c->err.hint, sizeof(c->err.hint),
-		         "set $%s, or give the --url of a server that wants none",
-		         chat_key_name(ch));
-	return fail(c);
-}
-
 static int choose_model(chat *ch)
 {
 	cli *c = ch->c;
-	sheaf_str provider = {NULL, 0};
 	int rc = request_options(c, &ch->how);
-	if (rc != 0)
-		return rc;
-	if (ch->how.system_count != 0)
-		ch->system = ch->how.system[0];
-	ch->system_changed = ch->how.system_count != 0;
-	const char *model = option_or_env(c, OPT_MODEL, "SHEAF_MODEL");
-	const char *format = option_or_env(c, OPT_FORMAT, "SHEAF_FORMAT");
-	ch->url = option_or_env(c, OPT_URL, "SHEAF_URL");
-	ch->how.model = sheaf_str_of(model);
-	if ((rc = take_up(ch, &provider)) != 0)
-		return rc;
-	if (ch->how.model.len == 0)
-		return usage(c, "which model? --model NAME, or $SHEAF_MODEL");
-	ch->how.format = format != NULL ? sheaf_format_named(sheaf_str_of(format))
-	                                : guess_format(ch, provider);
-	if (ch->how.format == 0)
-		return usage(c, "$SHEAF_FORMAT names no format: '%.40s'", format);
-	return open_client(ch);
+	if (rc == 0)
+		rc = take_system(ch);
+	if (rc == 0)
+		rc = model_open(c, ch->session, sheaf_str_of(ch->branch), &ch->model);
+	ch->how.model = ch->model.name;
+	ch->how.format = ch->model.format;
+	return rc;
 }
 
 /* ---- The screen -------------------------------------------------------- */
@@ -230,6 +159,11 @@ static int greet(chat *ch)
 		if (sheaf_session_head(&head, ch->session, &c->err) != 0)
 			return fail(c);
 		view_session(&v, head);
+		if (path->count > TAIL) {
+			buf_format(&v.out, "\n%s `sheaf show` has what came before\n",
+			           text_glyphs()->ellipsis);
+			v.gap = true;
+		}
 		for (size_t i = 0; i < path->count; i++) {
 			const sheaf_entry *entry = path->items[i];
 			char text[4096];
@@ -251,7 +185,8 @@ static int greet(chat *ch)
 		buf_format(&text, "a new session %s ", dot);
 	text_safe(&text, ch->how.model, TEXT_LINE);
 	buf_format(&text, " %s ", dot);
-	text_safe_of(&text, ch->url != NULL ? ch->url : sheaf_format_provider(ch->how.format),
+	text_safe_of(&text,
+	             ch->model.url != NULL ? ch->model.url : sheaf_format_provider(ch->how.format),
 	             TEXT_LINE);
 	if (strcmp(ch->branch, "main") != 0) {
 		buf_format(&text, " %s branch ", dot);

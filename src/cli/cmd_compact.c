@@ -9,12 +9,23 @@
 #include "base/str.h"
 #include "find.h"
 #include "input.h"
+#include "model.h"
 #include "opt.h"
 #include "print.h"
 
 static void plan_freep(sheaf_cut **plan)
 {
 	sheaf_cut_free(*plan);
+}
+
+static void agent_freep(sheaf_agent **agent)
+{
+	sheaf_agent_free(*agent);
+}
+
+static void turn_freep(sheaf_turn **turn)
+{
+	sheaf_turn_free(*turn);
 }
 
 static void compactions_freep(sheaf_compactions **list)
@@ -108,10 +119,42 @@ static int take_summary(cli *c, buf *summary)
 	return buf_status(summary, &c->err) != 0 ? fail(c) : 0;
 }
 
-/* The summary of a plan, by whatever means were asked for. */
-static int get_summary(cli *c, const sheaf_cut *plan, buf *summary)
+/* An agent without a session: what it is asked and says is stored nowhere. */
+static int ask_model(cli *c, sheaf_session *session, const sheaf_cut *plan, buf *summary)
 {
-	return given(c, OPT_COMMAND) ? ask_command(c, plan, summary) : take_summary(c, summary);
+	_cleanup_(model_done) model m = {0};
+	_cleanup_(agent_freep) sheaf_agent *agent = NULL;
+	_cleanup_(turn_freep) sheaf_turn *turn = NULL;
+	int rc = model_open(c, session, opt_str(c, OPT_BRANCH), &m);
+	if (rc != 0)
+		return rc;
+	sheaf_agent_options how = SHEAF_AGENT_OPTIONS_INIT;
+	sheaf_render_options request = SHEAF_RENDER_OPTIONS_INIT;
+	request.model = m.name;
+	request.stream = 1;
+	request.cache = SHEAF_CACHE_OFF;
+	how.model = sheaf_client_model(m.client);
+	how.render = &request;
+	how.no_compaction = 1;
+	if (sheaf_agent_new(&agent, &how, &c->err) != 0)
+		return fail(c);
+	if (sheaf_agent_run_text(&turn, agent, plan->prompt, NULL, &c->err) != 0)
+		return model_failed(c, &m, "the same command");
+	if (turn->stop == SHEAF_STOP_LENGTH || turn->stop == SHEAF_STOP_REFUSAL)
+		return fail_with(c, SHEAF_COMPACT, "nothing was changed", "the model %s",
+		                 turn->stop == SHEAF_STOP_LENGTH ? "did not come to an end"
+		                                                 : "refused to sum it up");
+	buf_str(summary, turn->text);
+	return buf_status(summary, &c->err) != 0 ? fail(c) : 0;
+}
+
+/* The summary of a plan, by whatever means were asked for. */
+static int get_summary(cli *c, sheaf_session *session, const sheaf_cut *plan, buf *summary)
+{
+	if (given(c, OPT_COMMAND))
+		return ask_command(c, plan, summary);
+	return given(c, OPT_SUMMARY) ? take_summary(c, summary)
+	                             : ask_model(c, session, plan, summary);
 }
 
 /* ---- How full ---------------------------------------------------------- */
@@ -284,7 +327,7 @@ static int compact(cli *c, sheaf_session *session, const sheaf_compaction_option
 		return rc;
 	if (given(c, OPT_PLAN))
 		return show_plan(c, plan);
-	rc = get_summary(c, plan, &summary);
+	rc = get_summary(c, session, plan, &summary);
 	if (rc != 0)
 		return rc;
 	if (sheaf_compaction_apply(session, plan, buf_view(&summary), &done, &c->err) != 0)
@@ -328,11 +371,13 @@ int cmd_compact(cli *c)
 	_cleanup_(session_closep) sheaf_session *session = NULL;
 	sheaf_compaction_options options = SHEAF_COMPACTION_OPTIONS_INIT;
 	int ways = given(c, OPT_SUMMARY) + given(c, OPT_COMMAND) + given(c, OPT_PLAN) +
-	           given(c, OPT_UNDO) + given(c, OPT_NEED);
+	           given(c, OPT_UNDO) + given(c, OPT_NEED) + model_given(c);
 	if (ways == 0)
-		return usage(c, "where does the summary come from? --summary or --command");
+		return usage(c,
+		             "where does the summary come from? --model, --command or --summary");
 	if (ways > 1)
-		return usage(c, "give one of --summary, --command, --plan, --undo and --need");
+		return usage(c,
+		             "give one of --model, --command, --summary, --plan, --undo, --need");
 	int rc = read_options(c, &options);
 	if (rc != 0)
 		return rc;

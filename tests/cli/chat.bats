@@ -236,7 +236,7 @@ END
 	wait_for 'on branch main'
 	say '/branch table'
 	say '/compact the table'
-	wait_for 'is a summary of what came before'
+	wait_for 'the model now sees this in place of what came before'
 	sheaf context demo --branch table | grep -q 'The parser was made faster'
 	say /undo
 	wait_for 'the model sees again what was summed up'
@@ -435,4 +435,70 @@ END
 	tail -1 requests.log | py 'd["model"] == "m9" and "max_tokens" in d'
 	SHEAF_FORMAT=martian run -2 sheaf chat demo <<<two
 	has SHEAF_FORMAT
+}
+
+@test "compact: a model writes the summary" {
+	setup_chat
+	printf 'Make the parser faster.\nSIMD, please.\nThen the table.\n' |
+		sheaf chat demo --url "$url" --model m1 >/dev/null
+	run -0 --separate-stderr sheaf compact demo --url "$url" --keep 0
+	sheaf context demo | grep -q 'The parser was made faster'
+	# It was asked once, with the model of before, and nothing of that is in the session.
+	tail -1 requests.log | py 'd["model"] == "m1" and len(d["messages"]) == 1'
+	sheaf cat demo | py 'lines[-1]["type"] == "compaction" and sum(l["type"] == "message" for l in lines) == 6'
+	sheaf compact demo --undo -q >/dev/null
+	run -2 sheaf compact demo --url "$url" --summary x
+	sheaf cat demo >before
+	OPENAI_API_KEY=wrong run -4 sheaf compact demo --url "$url" --model m1 --keep 0
+	has 'OPENAI_API_KEY'
+	sheaf cat demo | cmp - before
+}
+
+# ---- In the docs -------------------------------------------------------
+
+# What docs/chat.md shows is what happens: in a block fenced as ````chat the first line is the
+# command, every line behind a prompt is typed, and the screen must look like the block, with … as
+# in tools/check_docs. SHEAF_DOCS_WRITE=1 puts what happened into the file instead.
+@test "docs/chat.md shows what happens" {
+	setup_chat
+	cat >block.py <<'END'
+import importlib.machinery, importlib.util, os, re, sys
+root, step, number, screen = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4:]
+path = root + "/docs/chat.md"
+text = open(path, encoding="utf-8").read()
+blocks = list(re.finditer(r"^````chat\n(.*?)^````$", text, re.M | re.S))
+if number >= len(blocks):
+    sys.exit(3)
+block = blocks[number].group(1)
+command, shown = block.split("\n", 1)
+if step == "command":
+    print(command.removeprefix("$ sheaf chat "))
+elif step == "typed":
+    print("\n".join(line[2:] for line in shown.split("\n") if line.startswith("> ")))
+else:
+    loader = importlib.machinery.SourceFileLoader("check_docs", root + "/tools/check_docs")
+    check_docs = importlib.util.module_from_spec(importlib.util.spec_from_loader("check_docs", loader))
+    loader.exec_module(check_docs)
+    happened = open(screen[0], encoding="utf-8").read()
+    if not check_docs.matches(shown, happened):
+        if not os.environ.get("SHEAF_DOCS_WRITE"):
+            sys.exit("shown:\n%s\nhappened:\n%s" % (shown, happened))
+        a, b = blocks[number].span(1)
+        open(path, "w", encoding="utf-8").write(text[:a] + command + "\n" + happened + text[b:])
+END
+	local block=0 command
+	while command=$(python3 block.py "$root" command $block); do
+		local address
+		address=$(grep -o 'http://[^ ]*' <<<"$command" || true)
+		tmux -L chat kill-server 2>/dev/null || true
+		start ${command/"$address"/"$url"}
+		while IFS= read -r text; do
+			say "$text"
+		done < <(python3 block.py "$root" typed $block)
+		wait_for 'left with 0'
+		screen | sed -e '/^left with 0$/,$d' -e "s|$url|$address|" -e 's/ *$//' >screen
+		python3 block.py "$root" compare $block screen
+		block=$((block + 1))
+	done
+	[ "$block" -ge 2 ]
 }

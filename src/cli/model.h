@@ -1,0 +1,30 @@
+/* Which model answers, and where: from the options, the environment, or what spoke last. */
+#ifndef CLI_MODEL_H
+#define CLI_MODEL_H
+
+#include "cmd.h"
+
+typedef struct model {
+	sheaf_client *client;
+	int32_t format;
+	sheaf_str name;
+	const char *url; /* NULL: the provider's own */
+} model;
+
+void model_done(model *m); /* for _cleanup_ */
+
+/*
+ * Reads --model, --url and --format or $SHEAF_MODEL, $SHEAF_URL and
+ * $SHEAF_FORMAT, and opens a client. What is not said is as it was: `session`
+ * (may be NULL) says which provider and model spoke last on the branch. 0 or the
+ * exit code after a report; strings live as long as the command.
+ */
+int model_open(cli *c, sheaf_session *session, sheaf_str branch, model *out);
+
+/* Whether the command line asks for a model. */
+bool model_given(const cli *c);
+
+/* Reports c->err after a request that failed: what to do about it. `again` says how to repeat it. */
+int model_failed(cli *c, const model *m, const char *again);
+
+#endif
