@@ -2,6 +2,7 @@
 #include "render/cache.h"
 
 #include "base/err.h"
+#include "base/json.h"
 #include "base/str.h"
 #include "entry/members.h"
 #include "sheaf/usage.h"
@@ -254,7 +255,7 @@ static void tools_write(writer *w)
 {
 	const rendering *r = w->r;
 	buf *out = w->out;
-	if (r->tool_count == 0)
+	if (r->tool_count == 0 || extra_has(r, "tools"))
 		return;
 	buf_lit(out, "\"tools\":[");
 	for (size_t i = 0; i < r->tool_count; i++) {
@@ -285,6 +286,8 @@ static void system_write(writer *w)
 	const rendering *r = w->r;
 	buf *out = w->out;
 	size_t last_static = SIZE_MAX, written = 0;
+	if (extra_has(r, "system"))
+		return;
 	for (size_t i = 0; i < r->o.system_count; i++) {
 		if (!r->o.system[i].dynamic && !text_is_blank(r->o.system[i].text))
 			last_static = i;
@@ -336,8 +339,17 @@ static bool may_think(const rendering *r)
 	return good && !is_reply(&r->messages[r->message_count - 1]);
 }
 
+/* The caller's own word counts, wherever he says it. */
 static uint64_t max_tokens_of(const rendering *r)
 {
+	if (extra_has(r, "max_tokens")) {
+		sheaf_str said = json_member_bytes(r->o.extra, "max_tokens");
+		uint64_t value = 0;
+		for (size_t i = 0; i < said.len && said.ptr[i] >= '0' && said.ptr[i] <= '9'; i++)
+			value = value < UINT32_MAX ? value * 10 + (uint64_t)(said.ptr[i] - '0')
+			                           : value;
+		return value;
+	}
 	if (r->o.max_tokens != 0)
 		return r->o.max_tokens;
 	const sheaf_model_row *model = sheaf_models_find(r->o.models, r->o.provider, r->o.model, 0);
@@ -385,14 +397,14 @@ int anthropic_write(rendering *r, buf *out, sheaf_error *err)
 		buf_u64(out, max_tokens);
 		buf_lit(out, ",");
 	}
-	if (r->o.stream)
+	if (r->o.stream && !extra_has(r, "stream"))
 		buf_lit(out, "\"stream\":true,");
 	if (thinking_ask(&w, max_tokens) != 0)
 		return err_nomem(err);
 	tools_write(&w);
 	system_write(&w);
 	messages_write(&w);
-	extra_write(r, out);
+	extra_write(r, out, "messages");
 	buf_char(out, '}');
 	return 0;
 }

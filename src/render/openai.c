@@ -59,14 +59,6 @@ void openai_head(const openai_writer *w)
 		cache_key_write(w->out, o->cache_key);
 }
 
-void openai_extra(const openai_writer *w, const char *list)
-{
-	const char *const ours[] = {"model", list, NULL};
-	sheaf_str extra = members_trim(w->r->o.extra);
-	if (extra.len != 0)
-		ext_write(w->out, members_inside(extra), ours);
-}
-
 sheaf_str openai_effort(const rendering *r)
 {
 	static const char *const levels[] = {"none", "minimal", "low", "medium", "high", "xhigh"};

@@ -28,9 +28,6 @@ bool openai_member(const openai_writer *w, const char *name);
 /* The model, and what both formats say in the same words. */
 void openai_head(const openai_writer *w);
 
-/* What else the caller says in `extra`, but for the model and the list, which are ours. */
-void openai_extra(const openai_writer *w, const char *list);
-
 /* How much the model should think, in OpenAI's words; {NULL,0} to say nothing. */
 sheaf_str openai_effort(const rendering *r);
 

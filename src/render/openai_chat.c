@@ -226,7 +226,7 @@ int openai_chat_write(rendering *r, buf *out, sheaf_error *err)
 	openai_head(&w);
 	options_write(&w);
 	openai_tools(&w, false);
-	openai_extra(&w, "messages");
+	extra_write(r, out, "messages");
 	buf_lit(out, ",\"messages\":[");
 	sheaf_str system = openai_system(&w);
 	if (system.len != 0) {

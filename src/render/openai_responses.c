@@ -540,7 +540,7 @@ int openai_responses_write(rendering *r, buf *out, sheaf_error *err)
 	openai_head(&s.w);
 	options_write(&s);
 	openai_tools(&s.w, true);
-	openai_extra(&s.w, "input");
+	extra_write(r, out, "input");
 	buf_lit(out, ",\"input\":[");
 	for (size_t i = 0; i < r->message_count; i++)
 		message_write(&s, &r->messages[i]);

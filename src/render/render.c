@@ -235,15 +235,6 @@ bool extra_has(const rendering *r, const char *name)
 	return r->o.extra.len != 0 && json_member_bytes(r->o.extra, name).ptr != NULL;
 }
 
-void extra_write(const rendering *r, buf *out)
-{
-	sheaf_str inside = members_trim(members_inside(members_trim(r->o.extra)));
-	if (inside.len == 0)
-		return;
-	buf_char(out, ',');
-	buf_str(out, inside);
-}
-
 void ext_write(buf *out, sheaf_str ext, const char *const *without)
 {
 	sheaf_str key, value;
@@ -258,6 +249,12 @@ void ext_write(buf *out, sheaf_str ext, const char *const *without)
 		buf_lit(out, "\":");
 		buf_str(out, value);
 	}
+}
+
+void extra_write(const rendering *r, buf *out, const char *list)
+{
+	const char *const ours[] = {"model", list, NULL};
+	ext_write(out, members_inside(members_trim(r->o.extra)), ours);
 }
 
 /* ---- Notes --------------------------------------------------------------- */

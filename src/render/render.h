@@ -164,7 +164,8 @@ int wording_elided(sheaf_str *out, const sheaf_part *part, arena *a);
  * that ends in NULL: what a format writes itself it writes once. */
 void ext_write(buf *out, sheaf_str ext, const char *const *without);
 
-/* The members of o.extra, each with a comma before it; nothing if there are none. */
-void extra_write(const rendering *r, buf *out);
+/* The members of o.extra, each with a comma before it, but for the model and the list of messages,
+ * which are not the caller's to say. */
+void extra_write(const rendering *r, buf *out, const char *list);
 
 #endif

@@ -88,7 +88,7 @@ static void writes_the_settings(void **state)
 	        "{'model':'m','max_tokens':100,'stream':true,'tools':[{'name':'read','description':"
 	        "'reads','input_schema':{'type':'object','x':1.50}},{'name':'ls','input_schema':"
 	        "{'type':'object'}}],'system':[{'type':'text','text':'be\\'good'},{'type':'text',"
-	        "'text':'now'}],'messages':[" USER("Hello") "],'temperature' : 0.50}");
+	        "'text':'now'}],'messages':[" USER("Hello") "],'temperature':0.50}");
 	kit_str(q->path, "/v1/messages");
 	kit_str(q->model, "m");
 	kit_str(q->provider, "anthropic");
@@ -123,6 +123,30 @@ static void extra_goes_before(void **state)
 	sheaf_request *q = rendered(&k, &how);
 	kit_str(q->body, "{'model':'m','messages':[" USER(
 				 "Hello") "],'max_tokens':7,'thinking':{'type':'adaptive'}}");
+	sheaf_request_free(q);
+
+	const sheaf_system piece = {SHEAF_STR("be"), 0, 0};
+	const sheaf_tool tool = {SHEAF_STR("a"), {NULL, 0}, {NULL, 0}};
+	how.system = &piece;
+	how.system_count = 1;
+	how.tools = &tool;
+	how.tool_count = 1;
+	how.stream = 1;
+	how.extra = SHEAF_STR(
+		"{\"model\":\"no\",\"messages\":[],\"system\":\"so\",\"stream\":false,"
+		"\"tools\":[{\"name\":\"b\",\"input_schema\":{\"type\":\"object\"}}]}");
+	q = rendered(&k, &how);
+	member_is(q, "model", "'m'");
+	member_is(q, "system", "'so'");
+	member_is(q, "stream", "false");
+	member_is(q, "tools", "[{'name':'b','input_schema':{'type':'object'}}]");
+	sheaf_request_free(q);
+
+	/* Less than thinking needs, said where it is easily overlooked. */
+	how.thinking_level = SHEAF_STR("high");
+	how.extra = SHEAF_STR("{\"max_tokens\":900}");
+	q = rendered(&k, &how);
+	assert_int_equal(notes_of(q, SHEAF_NOTE_THINKING_OFF), 1);
 	sheaf_request_free(q);
 	kit_close(&k);
 }
