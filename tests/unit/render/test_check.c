@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -528,6 +529,61 @@ static void test_gemini(UNUSED void **state)
 	check_rows(SHEAF_FORMAT_GEMINI, GBODY("", "@@"), gemini_rows, COUNT_OF(gemini_rows));
 }
 
+/* ---- The list of rules ------------------------------------------------------ */
+
+/* The part of the document that lists a format's rules; the first one lists those of all. */
+static const char *section(const char *text, const char *heading, size_t *len)
+{
+	const char *at = strstr(text, heading);
+	assert_non_null(at);
+	const char *end = strstr(at + 1, "\n### ");
+	*len = end != NULL ? (size_t)(end - at) : strlen(at);
+	return at;
+}
+
+static bool lists(const char *text, size_t len, const char *rule)
+{
+	char name[64];
+	(void)snprintf(name, sizeof(name), "`%s`", rule);
+	return memmem(text, len, name, strlen(name)) != NULL;
+}
+
+static void test_documented(UNUSED void **state)
+{
+	static const struct {
+		const char *heading;
+		const row *rows;
+		size_t count;
+	} formats[] = {
+		{"\n### anthropic", anthropic_rows, COUNT_OF(anthropic_rows)},
+		{"\n### openai-chat", chat_rows, COUNT_OF(chat_rows)},
+		{"\n### openai-responses", responses_rows, COUNT_OF(responses_rows)},
+		{"\n### gemini", gemini_rows, COUNT_OF(gemini_rows)},
+	};
+	const char *source = getenv("SHEAF_SOURCE_DIR");
+	char path[4096];
+	static char text[1 << 18];
+	if (source == NULL)
+		skip();
+	(void)snprintf(path, sizeof(path), "%s/docs/rendering.md", source);
+	FILE *file = fopen(path, "r");
+	assert_non_null(file);
+	text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+	assert_int_equal(fclose(file), 0);
+	size_t common_len, len;
+	const char *common = section(text, "\n## The rules checked", &common_len);
+	for (size_t f = 0; f < COUNT_OF(formats); f++) {
+		const char *at = section(text, formats[f].heading, &len);
+		for (size_t i = 0; i < formats[f].count; i++) {
+			const char *rule = formats[f].rows[i].rule;
+			if (rule != NULL && !lists(at, len, rule) &&
+			    !lists(common, common_len, rule))
+				fail_msg("%s: %s is not in docs/rendering.md",
+				         formats[f].heading + 5, rule);
+		}
+	}
+}
+
 /* ---- The call itself ------------------------------------------------------- */
 
 static void test_refused(UNUSED void **state)
@@ -624,11 +680,11 @@ static void test_nomem(UNUSED void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_anthropic), cmocka_unit_test(test_chat),
-		cmocka_unit_test(test_responses), cmocka_unit_test(test_gemini),
-		cmocka_unit_test(test_refused),   cmocka_unit_test(test_deep),
-		cmocka_unit_test(test_many_keys), cmocka_unit_test(test_bounded),
-		cmocka_unit_test(test_nomem),
+		cmocka_unit_test(test_anthropic),  cmocka_unit_test(test_chat),
+		cmocka_unit_test(test_responses),  cmocka_unit_test(test_gemini),
+		cmocka_unit_test(test_documented), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_deep),       cmocka_unit_test(test_many_keys),
+		cmocka_unit_test(test_bounded),    cmocka_unit_test(test_nomem),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
