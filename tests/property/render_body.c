@@ -41,14 +41,12 @@ unsigned mark_next(sheaf_str text, size_t *at)
 	return 0;
 }
 
-bool str_holds(sheaf_str text, const char *word)
+size_t str_times(sheaf_str text, const char *word)
 {
-	size_t len = strlen(word);
-	for (size_t i = 0; i + len <= text.len; i++) {
-		if (memcmp(text.ptr + i, word, len) == 0)
-			return true;
-	}
-	return false;
+	size_t len = strlen(word), times = 0;
+	for (size_t i = 0; i + len <= text.len; i++)
+		times += text.ptr[i] == word[0] && memcmp(text.ptr + i, word, len) == 0;
+	return times;
 }
 
 /* ---- Blocks ---------------------------------------------------------------- */

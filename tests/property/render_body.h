@@ -46,6 +46,11 @@ typedef struct seen {
 
 void body_see(seen *s, int32_t format, sheaf_str body, unsigned marks);
 
-bool str_holds(sheaf_str text, const char *word);
+size_t str_times(sheaf_str text, const char *word); /* how often it is there */
+
+static inline bool str_holds(sheaf_str text, const char *word)
+{
+	return str_times(text, word) != 0;
+}
 
 #endif

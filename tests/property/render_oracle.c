@@ -253,15 +253,24 @@ void oracle_make(oracle *o, const history *h, size_t leaf, sheaf_str provider, s
 
 /* ---- Notes ----------------------------------------------------------------- */
 
+/* The expectation a note fulfils: one that must be fulfilled first. */
+static size_t expected_by(const oracle *o, const sheaf_note *n, const bool *used)
+{
+	size_t found = o->note_count;
+	for (size_t k = o->note_count; k-- > 0;) {
+		const expected *e = &o->notes[k];
+		if (!used[k] && e->what == n->what && (e->seq == 0 || e->seq == n->seq) &&
+		    (found == o->note_count || !e->may))
+			found = k;
+	}
+	return found;
+}
+
 static bool notes_match(oracle *o, const sheaf_note *const *notes, size_t count, const char *where)
 {
 	bool used[EXPECTED_MAX] = {false};
 	for (size_t i = 0; i < count; i++) {
-		size_t k = 0;
-		while (k < o->note_count &&
-		       (used[k] || o->notes[k].what != notes[i]->what ||
-		        (o->notes[k].seq != 0 && o->notes[k].seq != notes[i]->seq)))
-			k++;
+		size_t k = expected_by(o, notes[i], used);
 		if (k == o->note_count)
 			return wrong(o, "%s: a note without cause: %s at %llu (%.*s)", where,
 			             sheaf_note_name(notes[i]->what),
@@ -308,6 +317,8 @@ typedef struct trial {
 	const sheaf_request *q;
 	const sheaf_render_options *how;
 	bool elided;            /* something was left out for its size */
+	size_t missing;         /* images that are not there then */
+	bool unsent;            /* an opaque part was not sent */
 	uint8_t may[MARKS_MAX]; /* 1: the mark must be there, 2: it may */
 } trial;
 
@@ -331,10 +342,15 @@ static bool may(trial *t, unsigned mark, bool demanded, int32_t what, uint64_t s
 	t->may[mark] = 2;
 	if (t->o->seen.times[mark] != 0)
 		return true;
-	if (demanded && !t->elided)
+	if (t->elided && what == SHEAF_NOTE_STAND_IN) {
+		t->missing++; /* for its size, or for what it is */
+		may_note(t->o, what, seq);
+		return true;
+	}
+	if (demanded)
 		return wrong(t->o, "#%u# could have been kept", mark);
-	if (!demanded || !t->elided)
-		note(t->o, what, seq);
+	t->unsent |= what == SHEAF_NOTE_FOREIGN_PART;
+	note(t->o, what, seq);
 	return true;
 }
 
@@ -438,6 +454,8 @@ static bool check_inner(trial *t, const part *p, size_t result, uint64_t seq)
 			if (result != NONE && o->seen.times[in->mark] != 0 &&
 			    o->seen.answers[in->mark] == 0)
 				note(o, SHEAF_NOTE_MOVED, 0);
+			else if (t->elided)
+				may_note(o, SHEAF_NOTE_MOVED, 0); /* and left out there */
 			if (o->seen.answers[in->mark] == 0)
 				continue;
 		}
@@ -547,11 +565,11 @@ static void expect_general(trial *t, const sheaf_context *context)
 	bool anthropic = t->q->format == SHEAF_FORMAT_ANTHROPIC;
 	if (str_holds(o->seen.first, "(The conversation begins.)"))
 		note(o, SHEAF_NOTE_OPENING, 0);
-	const said *last = o->count != 0 ? o->items[o->count - 1].said : NULL;
 	if (o->seen.last_role == 'a')
 		note(o, SHEAF_NOTE_PREFILL, 0);
-	else if (last != NULL && is_reply(last) && !is_followed(last, 0))
-		may_note(o, SHEAF_NOTE_PREFILL, 0); /* of which nothing could be sent in the end */
+	else if (t->unsent)
+		may_note(o, SHEAF_NOTE_PREFILL,
+		         0); /* a reply of which nothing was sent in the end */
 	if (anthropic && t->how->tool_count == 0 && o->seen.call_count != 0)
 		note(o, SHEAF_NOTE_TOOLS, 0);
 	if (anthropic && asked_for && !str_holds(t->q->body, "\"thinking\":{\"type\":\"enabled\""))
@@ -562,15 +580,15 @@ bool oracle_request(oracle *o, const sheaf_context *context, const sheaf_request
                     const sheaf_render_options *options)
 {
 	trial t = {.o = o, .q = request, .how = options};
+	/* Every place where something is missing says so. */
+	size_t places = str_times(request->body, " left out]");
+	size_t images = str_times(request->body, ": left out]");
 	o->note_count = 0;
-	for (size_t i = 0; i < request->note_count; i++) {
-		if (request->notes[i]->what == SHEAF_NOTE_ELIDED) {
-			t.elided = true;
-			note(o, SHEAF_NOTE_ELIDED, 0);
-		}
-	}
-	if (t.elided && options->elide == 0)
-		return wrong(o, "something was elided that may not be");
+	for (size_t i = 0; i < places; i++)
+		note(o, SHEAF_NOTE_ELIDED, 0);
+	t.elided = places != 0;
+	if (t.elided && (options->elide == 0 || request->body.len > options->bytes_max))
+		return wrong(o, "something was left out that need not be, or too little");
 	body_see(&o->seen, request->format, request->body, o->h->marks);
 	if (!o->seen.good)
 		return wrong(o, "the body has no messages");
@@ -586,6 +604,10 @@ bool oracle_request(oracle *o, const sheaf_context *context, const sheaf_request
 		if (o->seen.times[mark] > (t.may[mark] != 0))
 			return wrong(o, "#%u# is there %u times", mark, o->seen.times[mark]);
 	}
+	for (size_t i = 0; t.elided && i < request->note_count; i++)
+		images += request->notes[i]->what == SHEAF_NOTE_STAND_IN;
+	if (t.elided && t.missing != images)
+		return wrong(o, "%zu images are missing, %zu are accounted for", t.missing, images);
 	expect_general(&t, context);
 	return notes_match(o, request->notes, request->note_count, "request");
 }
