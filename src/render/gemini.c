@@ -174,15 +174,26 @@ static void result_text(writer *w, const block *b)
 	buf_json(w->out, buf_view(&text));
 }
 
+/* Whether nothing of a result was cut out for its size. */
+static bool is_whole(const block *b)
+{
+	if (b->part == NULL || b->text.ptr != b->part->text.ptr)
+		return false;
+	for (size_t i = 0; i < b->part_count; i++) {
+		const block *inside = &b->parts[i];
+		if (inside->kind == SHEAF_PART_TEXT && inside->text.ptr != inside->part->text.ptr)
+			return false;
+	}
+	return true;
+}
+
 /* A response that came from this format goes back as it was. */
 static void response_write(writer *w, const block *b)
 {
-	sheaf_str key, value;
-	for (size_t at = 0; members_next(b->ext, &at, &key, &value);) {
-		if (members_key_is(key, "response") && value.len != 0 && value.ptr[0] == '{') {
-			buf_str(w->out, value);
-			return;
-		}
+	sheaf_str stored = is_whole(b) ? members_find(b->ext, "response") : (sheaf_str){NULL, 0};
+	if (stored.len != 0 && stored.ptr[0] == '{') {
+		buf_str(w->out, stored);
+		return;
 	}
 	if (b->error)
 		buf_lit(w->out, "{\"error\":");
