@@ -79,8 +79,7 @@ static int stream_fail(sheaf_stream *s, int code, const char *why)
 	return err_set(&s->failure, code, "%s", why);
 }
 
-/* `cut`: the stream ended here, so what is no JSON is not a mistake. */
-static int take_event(sheaf_stream *s, bool cut)
+static int take_event(sheaf_stream *s)
 {
 	sheaf_str data = buf_view(&s->data);
 	if (str_is(data, "[DONE]")) {
@@ -88,8 +87,6 @@ static int take_event(sheaf_stream *s, bool cut)
 		return 0;
 	}
 	int rc = source_read(&s->source, data, NULL);
-	if (rc == SHEAF_FORMAT && cut)
-		return 0;
 	if (rc != 0)
 		return stream_fail(
 			s, rc, rc == SHEAF_FORMAT ? "an event is not JSON" : sheaf_code_text(rc));
@@ -101,9 +98,9 @@ static int take_event(sheaf_stream *s, bool cut)
 	return rc == 0 ? 0 : stream_fail(s, rc, sheaf_code_text(rc));
 }
 
-static int end_event(sheaf_stream *s, bool cut)
+static int end_event(sheaf_stream *s)
 {
-	int rc = s->has_data && s->data.len != 0 ? take_event(s, cut) : 0;
+	int rc = s->has_data && s->data.len != 0 ? take_event(s) : 0;
 	buf_reset(&s->data);
 	buf_reset(&s->name);
 	s->has_data = false;
@@ -114,7 +111,7 @@ static int take_line(sheaf_stream *s)
 {
 	sheaf_str line = buf_view(&s->line);
 	if (line.len == 0)
-		return end_event(s, false);
+		return end_event(s);
 	const char *colon = memchr(line.ptr, ':', line.len);
 	sheaf_str field = line, value = {"", 0};
 	if (colon != NULL) {
@@ -230,7 +227,7 @@ static void finish(sheaf_stream *s)
 	if (!events)
 		take_body(s);
 	else if (s->state == STATE_EVENTS && (s->line.len == 0 || take_line(s) == 0))
-		(void)end_event(s, true);
+		(void)end_event(s);
 	s->state = STATE_OVER;
 	/* What is not understood ends a stream; what came before it was. */
 	if (d->status == SHEAF_FORMAT)

@@ -145,6 +145,43 @@ static void cut_in_a_call(void **state)
 	buf_free(&said);
 }
 
+/* What is signed, and what is said of a text, counts only when its end was seen. */
+static void cut_before_the_end_of_a_block(void **state)
+{
+	static const struct {
+		const char *file;
+		const char *before; /* cut in front of the last of these */
+		const char *has, *lacks;
+	} rows[] = {
+		{"anthropic-tools",
+	         "event: content_block_stop\ndata: {\"type\":\"content_block_stop\","
+	         "\"index\":0}",
+	         "{\"text\":\"Two files, both at once.\"}", "signature"},
+		{"anthropic-search",
+	         "event: content_block_stop\ndata: {\"type\":\"content_block_stop\","
+	         "\"index\":2}",
+	         "{\"content\":\"It is so\"}", "citations"},
+		{"openai-responses-text", "event: response.output_item.done",
+	         "{\"content\":\"Hi there 語\"}", "msg_1"},
+	};
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		buf said = {0};
+		size_t len;
+		char *events = reply_file(rows[i].file, "sse", &len);
+		char *at = strstr(events, rows[i].before);
+		assert_non_null(at);
+		assert_int_equal(stream_says(&said, format_of_file(rows[i].file),
+		                             str_make(events, (size_t)(at - events)), 50, NULL),
+		                 0);
+		if (strstr(said.ptr, rows[i].has) == NULL ||
+		    strstr(said.ptr, rows[i].lacks) != NULL)
+			fail_msg("%s says\n%s", rows[i].file, said.ptr);
+		free(events);
+		buf_free(&said);
+	}
+}
+
 /* ---- Streams that are not what they should be --------------------------------- */
 
 typedef struct strange {
@@ -169,10 +206,19 @@ typedef struct strange {
 
 static const strange stranges[] = {
 	/* Lines. */
+	{C,
+         "\xef\xbb\xbf"
+         "data:{\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n",
+         "\"a\""},
 	{C, "\xef\xbb\xbf\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\r\r", "\"a\""},
 	{C, ":\n: ping\n\nretry: 10\nid: 7\ndata\ndata:{\"choices\":[\ndata:]}\n\n", "nothing"},
 	{C, "data:{\"choices\":[{\"delta\":\ndata: {\"content\":\"a\"}}]}\n\n", "\"a\""},
 	{C, CHUNK("{\"content\":\"a\"}") "data:[DONE]", "complete"},
+	{C, "data:{\"choices\":[{\"delta\":\r\ndata: {\"content\":\"a\"}}]}\r\n\r\n", "\"a\""},
+	{A,
+         "event: content_block_start\r\ndata: {\"index\":0,\"content_block\":{\"type\":\"text\","
+         "\"text\":\"a\"}}\r\n\r\n",
+         "\"a\""},
 	{C, "\n\n", "nothing"},
 	{C, "", "cut, 0 calls"},
 	{C, "<html>\n<body>\n\n", "nothing"},
@@ -257,6 +303,11 @@ static const strange stranges[] = {
 	/* Broken text. */
 	{C, CHUNK("{\"content\":\"a\xff\xc3\"}") CHUNK("{\"content\":\"\\udc00z\"}"),
          "a\ufffd\ufffd\ufffdz"},
+	/* A signature ends a text. */
+	{G,
+         "data:{\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"a\",\"thoughtSignature\":"
+         "\"s\"}]}}]}\n\ndata:{\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"b\"}]}}]}\n\n",
+         "{\"content\":\"a\",\"signature\":\"s\"}},{\"type\":\"text\",\"text\":{\"content\":\"b\"}}"},
 	{G, "data:{\"promptFeedback\":{\"blockReason\":\"SAFETY\"}}\n\n", "stop refusal, complete"},
 };
 
@@ -300,6 +351,11 @@ static void no_json(void **state)
 		sheaf_reply_free(r);
 	}
 	sheaf_stream_free(s);
+	/* Lines of one event are lines, not one. */
+	s = sheaf_stream_new(C, NONE, NONE, NULL, NULL);
+	assert_int_equal(sheaf_stream_feed(s, S("data: {\"a\":1\ndata: 2}\n\n"), NULL),
+	                 SHEAF_FORMAT);
+	sheaf_stream_free(s);
 	assert_null(sheaf_stream_new(0, NONE, NONE, NULL, NULL));
 	assert_int_equal(sheaf_stream_feed(NULL, S("a"), NULL), SHEAF_NOMEM);
 	assert_int_equal(sheaf_stream_reply(&r, NULL, NULL), SHEAF_INVALID);
@@ -342,41 +398,55 @@ static void without_end(void **state)
 	assert_int_equal(sheaf_stream_reply(&r, s, NULL), SHEAF_TOO_LARGE);
 	sheaf_stream_free(s);
 	buf_free(&chunk);
+	/* Each of two blocks would be small enough. */
+	s = sheaf_stream_new(A, NONE, NONE, NULL, NULL);
+	chunk.max = SIZE_MAX;
+	buf_format(&chunk, DELTA(0, "{\"type\":\"text_delta\",\"text\":\"%s\"}"), filler);
+	buf_nul(&chunk);
+	int rc = 0;
+	for (size_t i = 0; i < 2 && rc == 0; i++) {
+		assert_int_equal(feed_many(s, BLOCK(0, "{\"type\":\"text\"}"), 1), 0);
+		rc = feed_many(s, chunk.ptr, 160);
+	}
+	assert_int_equal(rc, SHEAF_TOO_LARGE);
+	sheaf_stream_free(s);
+	buf_free(&chunk);
 	s = sheaf_stream_new(A, NONE, NONE, NULL, NULL);
 	assert_int_equal(feed_many(s, BLOCK(0, "{\"type\":\"text\"}"), 100000), SHEAF_TOO_LARGE);
 	sheaf_stream_free(s);
 }
 
+static void put_block(buf *out, const char *members, size_t depth)
+{
+	buf_format(out, "data:{\"type\":\"content_block_start\",\"content_block\":{%s", members);
+	for (size_t i = 0; i < depth; i++)
+		buf_char(out, '[');
+	for (size_t i = 0; i < depth; i++)
+		buf_char(out, ']');
+	buf_lit(out, "}}\n\n" STOP(0));
+}
+
 /* Nesting that no record can hold: kept as text where it is somebody's, else left out. */
 static void deep(void **state)
 {
+	static const size_t depths[] = {SHEAF_DEPTH_MAX - 5, SHEAF_DEPTH_MAX, 100000};
 	(void)state;
-	buf nested = {0}, events = {0}, said = {0};
-	nested.max = events.max = SIZE_MAX;
-	for (size_t i = 0; i < 100000; i++)
-		buf_lit(&nested, "[");
-	for (size_t i = 0; i < 100000; i++)
-		buf_lit(&nested, "]");
-	buf_nul(&nested);
-	buf_format(&events,
-	           "data:{\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":"
-	           "\"text\",\"text\":\"a\",\"new\":%s}}\n\n" STOP(0),
-	           nested.ptr);
-	buf_format(&events,
-	           "data:{\"type\":\"content_block_start\",\"index\":1,\"content_block\":{\"type\":"
-	           "\"new\",\"new\":%s}}\n\n" STOP(1),
-	           nested.ptr);
-	buf_format(&events,
-	           "data:{\"type\":\"content_block_start\",\"index\":2,\"content_block\":{\"type\":"
-	           "\"tool_use\",\"id\":\"c\",\"name\":\"f\",\"input\":%s}}\n\n" STOP(2),
-	           nested.ptr);
-	assert_int_equal(stream_says(&said, A, buf_view(&events), 1000, NULL), 0);
-	assert_non_null(strstr(said.ptr, "{\"type\":\"text\",\"text\":{\"content\":\"a\"}}"));
-	assert_non_null(strstr(said.ptr, "\"raw_text\":\"{\\\"type\\\":\\\"new\\\""));
-	assert_non_null(strstr(said.ptr, "\"name\":\"f\",\"input_text\":\"[[["));
-	buf_free(&nested);
-	buf_free(&events);
-	buf_free(&said);
+	for (size_t i = 0; i < COUNT_OF(depths); i++) {
+		buf events = {0}, said = {0};
+		events.max = SIZE_MAX;
+		put_block(&events, "\"type\":\"text\",\"text\":\"a\",\"new\":", depths[i]);
+		put_block(&events, "\"type\":\"new\",\"new\":", depths[i]);
+		put_block(&events, "\"type\":\"tool_use\",\"id\":\"c\",\"name\":\"f\",\"input\":",
+		          depths[i]);
+		assert_int_equal(stream_says(&said, A, buf_view(&events), 1000, NULL), 0);
+		assert_non_null(
+			strstr(said.ptr, "{\"type\":\"text\",\"text\":{\"content\":\"a\"}}"));
+		assert_non_null(strstr(said.ptr, "\"raw_text\":\"{\\\"type\\\":\\\"new\\\""));
+		if (i != 0)
+			assert_non_null(strstr(said.ptr, "\"name\":\"f\",\"input_text\":\"[[["));
+		buf_free(&events);
+		buf_free(&said);
+	}
 }
 
 /* ---- What a reader sees -------------------------------------------------------- */
@@ -464,6 +534,7 @@ int main(void)
 		cmocka_unit_test(cut_anywhere),
 		cmocka_unit_test(cut_off_anywhere),
 		cmocka_unit_test(cut_in_a_call),
+		cmocka_unit_test(cut_before_the_end_of_a_block),
 		cmocka_unit_test(strange_streams),
 		cmocka_unit_test(no_json),
 		cmocka_unit_test(without_end),
