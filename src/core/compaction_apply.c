@@ -8,16 +8,17 @@
 #include "core/compaction_inside.h"
 #include "core/write.h"
 
+#define NONE SIZE_MAX
+
 /* ---- Common -------------------------------------------------------------- */
 
-/* One look at a session: what is on its path, and the compaction to be appended there. */
+/* One look at a session, and the compaction to be appended where it stands. */
 typedef struct look {
 	sheaf_session *session;
 	sheaf_head *head;
 	arena *arena;
 	sheaf_error *err;
 	head_branch branch;
-	context_raw raw;
 	compaction_body body;
 } look;
 
@@ -86,85 +87,56 @@ static int apply_leaf(look *l, const cut_box *plan, uint64_t *leaf_seq)
 	return rc == 0 ? read_row(l->session, l->head, seq, parent_of, leaf_seq, l->err) : rc;
 }
 
-/* Where the plan's leaf and its cut are now: the number of the first entry that stays. */
-static int apply_find(const look *l, const cut_box *plan, size_t *first)
+/* Where the plan's leaf and its cut are now: how many steps stay, and from which entry on. */
+static int apply_find(look *l, const cut_box *plan, const outline *all, size_t *stay)
 {
-	const context_raw *raw = &l->raw;
-	uint64_t previous = raw->compaction != NULL ? raw->compaction->seq : 0;
-	bool leaf = previous != 0 && str_eq(plan->cut.leaf, raw->compaction->id), found = false;
-	size_t after = raw->kept;
-	if (previous != plan->previous_seq)
+	const sheaf_entry *previous = all->scan.compaction;
+	const char *from = all->after_leaf;
+	size_t after = all->steps_at_leaf;
+	if ((previous != NULL ? previous->seq : 0) != plan->previous_seq)
 		return stale(l, "another compaction decides than when this one was planned");
-	for (size_t i = 0; i < raw->count; i++) {
-		if (!found && str_eq(raw->entries[i].entry->id, plan->cut.first_kept)) {
-			found = true;
-			*first = i;
-		}
-		if (str_eq(raw->entries[i].entry->id, plan->cut.leaf)) {
-			leaf = true;
-			after = i + 1;
-		}
+	if (after == NONE && previous != NULL && str_eq(plan->cut.leaf, previous->id)) {
+		from = all->first_after;
+		after = 0;
+		while (after < all->count && !all->steps[all->count - 1 - after].kept)
+			after++;
 	}
-	if (!leaf)
+	if (after == NONE)
 		return stale(l, "the entry that the compaction was planned for is off the path");
-	if (plan->cut.first_kept.len == 0)
-		*first = after;
-	else if (!found)
+	*stay = plan->cut.first_kept.len != 0 ? all->steps_at_cut : after;
+	if (*stay == NONE)
 		return stale(l, "the first kept entry is off the path");
+	/* What came after the plan is kept, also if nothing was to be kept then. */
+	l->body.first_kept = plan->cut.first_kept.len != 0 ? plan->cut.first_kept
+	                                                   : sheaf_str_of(from);
 	return 0;
 }
 
-static int unsafe(const look *l)
+/* What comes first after the cut was planned as such, or came after the plan. */
+static int apply_check(const look *l, const outline *all, size_t at)
 {
+	const step *s = at < all->count ? &all->steps[at] : NULL;
+	if (s != NULL ? !s->parted && s->place != CUT_NEVER : !all->parted)
+		return 0;
 	(void)err_set(l->err, SHEAF_COMPACT,
 	              "a tool call before the cut was answered after the compaction was planned");
 	err_hint(l->err, "plan again");
 	return SHEAF_COMPACT;
 }
 
-/* Whether nothing is torn apart by a cut before entry `first`; and how many items it leaves out. */
-static int apply_check(const look *l, size_t first, size_t *dropped)
+/* Compares the context before and after by the same measure, and records both. */
+static int apply_count(look *l, const outline *all, size_t at)
 {
-	steps all;
-	int rc = steps_make(&all, &l->raw, NULL, l->arena, l->err);
-	if (rc != 0)
-		return rc;
-	size_t at = l->raw.given_count;
-	for (size_t i = 0; i < first; i++)
-		at += l->raw.entries[i].item != NULL;
-	*dropped = at;
-	/* What comes first after the cut was planned as such, or came after the plan. */
-	bool parted = at < all.count ? all.items[at].parted : all.parted;
-	return parted || (at < all.count && all.items[at].place == CUT_NEVER) ? unsafe(l) : 0;
-}
-
-/* The items of the context before and after, as they will be sent. */
-static int apply_count(look *l, const cut_box *plan, size_t dropped)
-{
-	const context_raw *raw = &l->raw;
-	const compaction_rules *rules = &plan->rules;
-	const sheaf_item **items = arena_alloc(l->arena, (raw->given_count + raw->count + 1) *
-	                                                         sizeof(*items));
 	const sheaf_item *summary = item_of_text(SHEAF_ITEM_COMPACTION_SUMMARY,
 	                                         SHEAF_STR(SHEAF_ROLE_COMPACTION_SUMMARY),
 	                                         l->body.summary, NULL, l->arena);
-	uint64_t before, after;
-	size_t n = 0;
-	if (items == NULL || summary == NULL)
+	if (summary == NULL)
 		return err_nomem(l->err);
-	for (size_t i = 0; i < raw->given_count; i++)
-		items[n++] = raw->given[i];
-	for (size_t i = 0; i < raw->count; i++) {
-		if (raw->entries[i].item != NULL)
-			items[n++] = raw->entries[i].item;
-	}
-	int rc = rules_tokens_mended(rules, items, n, l->arena, &before, l->err);
-	items[dropped - 1] = summary;
-	if (rc == 0)
-		rc = rules_tokens_mended(rules, items + dropped - 1, n - dropped + 1, l->arena,
-		                         &after, l->err);
-	if (rc != 0)
-		return rc;
+	uint64_t before = all->tokens, after = all->tokens + rules_tokens(&all->rules, summary);
+	uint64_t gone = 0;
+	for (size_t i = 0; i < at; i++)
+		gone += all->steps[i].doubled ? 0 : all->steps[i].tokens;
+	after -= gone;
 	if (after >= before) {
 		(void)err_set(l->err, SHEAF_COMPACT,
 		              "the context would not be smaller: %llu tokens instead of %llu",
@@ -174,10 +146,10 @@ static int apply_count(look *l, const cut_box *plan, size_t dropped)
 	}
 	/* In the provider's measure, where there is one. */
 	sheaf_fill fill;
-	fill_make(&fill, rules, raw);
-	uint64_t extra = fill.tokens > rules->extra ? rules->extra : 0;
-	uint64_t tokens = fill.tokens != 0 ? fill.tokens - extra : before;
-	l->body.tokens_before = extra + tokens;
+	outline_fill(&fill, all);
+	uint64_t extra = fill.tokens > all->rules.extra ? all->rules.extra : 0;
+	uint64_t tokens = fill.tokens - extra;
+	l->body.tokens_before = fill.tokens;
 	l->body.tokens_after = extra + tokens / before * after + tokens % before * after / before;
 	l->body.counted = l->body.shrunk = true;
 	return 0;
@@ -187,25 +159,24 @@ static int apply_try(sheaf_session *session, const cut_box *plan, sheaf_str summ
                      sheaf_appended *out, bool *again, sheaf_error *err)
 {
 	_cleanup_(look_free) look l = {.session = session, .err = err};
+	_cleanup_(outline_free) outline all = {.leaf = plan->cut.leaf, .cut = plan->cut.first_kept};
 	uint64_t leaf_seq;
-	size_t first = 0, dropped = 0;
-	int rc = look_begin(&l, plan->rules.branch);
+	size_t stay = 0;
+	int rc = look_begin(&l, plan->options.branch);
 	if (rc == 0)
 		rc = apply_leaf(&l, plan, &leaf_seq);
 	if (rc == 0)
-		rc = context_raw_read(&l.raw, session, l.head, leaf_seq, 0, l.arena, err);
+		rc = outline_make(&all, session, l.head, leaf_seq, &plan->options, l.arena, err);
 	if (rc == 0)
-		rc = apply_find(&l, plan, &first);
+		rc = apply_find(&l, plan, &all, &stay);
 	if (rc == 0)
-		rc = apply_check(&l, first, &dropped);
+		rc = apply_check(&l, &all, all.count - stay);
 	if (rc != 0)
 		return rc;
 	l.body.summary = summary;
-	l.body.trigger = plan->rules.trigger;
-	l.body.settings = l.raw.settings;
-	if (first < l.raw.count)
-		l.body.first_kept = l.raw.entries[first].entry->id;
-	rc = apply_count(&l, plan, dropped);
+	l.body.trigger = plan->cut.trigger;
+	l.body.settings = all.scan.settings;
+	rc = apply_count(&l, &all, all.count - stay);
 	return rc == 0 ? look_append(&l, plan->id, out, again) : rc;
 }
 
@@ -253,15 +224,62 @@ int sheaf_compaction_apply(sheaf_session *session, const sheaf_cut *plan, sheaf_
 
 /* ---- Undo ---------------------------------------------------------------- */
 
-/* Keeps the entries that the older compaction chose, and all that came after it. */
-static int undo_chosen(look *l)
+/* The entries a context is made of, newest first. */
+typedef struct trail {
+	arena *arena;
+	context_scan scan;
+	struct place {
+		sheaf_str id;
+		uint64_t seq;
+		bool gives; /* an item */
+	} * items;
+	size_t count, room;
+} trail;
+
+static void trail_free(trail *t)
 {
-	sheaf_str *ids = arena_alloc(l->arena, (l->raw.count + 1) * sizeof(*ids));
+	mem_free(t->items);
+}
+
+static int trail_take(void *ctx, const sheaf_entry *entry, const sheaf_item *item, bool kept,
+                      sheaf_error *err)
+{
+	trail *t = ctx;
+	int ok = 1;
+	void *items = t->items;
+	(void)kept;
+	if (mem_grow(&items, &t->room, t->count + 1, sizeof(*t->items)) != 0)
+		return err_nomem(err);
+	t->items = items;
+	t->items[t->count++] = (struct place){arena_dup(t->arena, entry->id, &ok), entry->seq,
+	                                      item != NULL};
+	return ok ? 0 : err_nomem(err);
+}
+
+static void trail_forget(void *ctx, uint64_t seq)
+{
+	trail *t = ctx;
+	while (t->count != 0 && t->items[t->count - 1].seq < seq)
+		t->count--;
+}
+
+static int trail_make(trail *t, const look *l, uint64_t without_seq)
+{
+	t->arena = l->arena;
+	t->scan = (context_scan){.take = trail_take, .forget = trail_forget, .ctx = t};
+	return context_scan_run(&t->scan, l->session, l->head, l->branch.leaf_seq, without_seq,
+	                        l->arena, l->err);
+}
+
+/* Keeps the entries that the older compaction chose, and all that came after it. */
+static int undo_chosen(look *l, const trail *older)
+{
+	sheaf_str *ids = arena_alloc(l->arena, (older->count + 1) * sizeof(*ids));
 	if (ids == NULL)
 		return err_nomem(l->err);
-	for (size_t i = 0; i < l->raw.count; i++) {
-		if (l->raw.entries[i].item != NULL)
-			ids[l->body.kept_count++] = l->raw.entries[i].entry->id;
+	for (size_t i = older->count; i-- > 0;) {
+		if (older->items[i].gives)
+			ids[l->body.kept_count++] = older->items[i].id;
 	}
 	l->body.kept_ids = ids;
 	l->body.chooses = true;
@@ -272,25 +290,22 @@ static int undo_chosen(look *l)
  * A compaction that says what the older one said, or nothing, and keeps all
  * that the context has without the one that is undone.
  */
-static int undo_body(look *l, const context_raw *present)
+static int undo_body(look *l, const trail *older, const sheaf_entry *undone)
 {
-	const context_raw *raw = &l->raw;
-	const sheaf_entry *undone = present->compaction;
+	const context_scan *scan = &older->scan;
 	l->body.trigger = SHEAF_STR("undo");
-	l->body.settings = raw->settings;
-	settings_fill(&l->body.settings, &present->settings);
-	if (raw->compaction != NULL)
-		l->body.summary = raw->compaction->text;
-	if (raw->info.replaces) {
+	if (scan->compaction != NULL)
+		l->body.summary = scan->compaction->text;
+	if (scan->info.replaces) {
 		(void)err_set(l->err, SHEAF_COMPACT,
 		              "the compaction before it stands for its messages itself");
 		err_hint(l->err, "branch off from the entry before the compaction instead");
 		return SHEAF_COMPACT;
 	}
-	if (raw->info.chooses)
-		return undo_chosen(l);
-	bool first = raw->count != 0 && raw->entries[0].entry->seq < undone->seq;
-	l->body.first_kept = first ? raw->entries[0].entry->id : undone->id;
+	if (scan->info.chooses)
+		return undo_chosen(l, older);
+	const struct place *first = older->count != 0 ? &older->items[older->count - 1] : NULL;
+	l->body.first_kept = first != NULL && first->seq < undone->seq ? first->id : undone->id;
 	return 0;
 }
 
@@ -298,19 +313,21 @@ static int undo_try(sheaf_session *session, sheaf_str branch, sheaf_appended *ou
                     sheaf_error *err)
 {
 	_cleanup_(look_free) look l = {.session = session, .err = err};
-	context_raw present = {0};
+	_cleanup_(trail_free) trail now = {0}, older = {0};
 	int rc = look_begin(&l, branch);
 	if (rc == 0)
-		rc = context_raw_read(&present, session, l.head, l.branch.leaf_seq, 0, l.arena,
-		                      err);
-	if (rc == 0 && present.compaction == NULL)
+		rc = trail_make(&now, &l, 0);
+	if (rc == 0 && now.scan.compaction == NULL)
 		rc = err_set(err, SHEAF_NOT_FOUND, "there is no compaction to undo");
 	if (rc == 0)
-		rc = context_raw_read(&l.raw, session, l.head, l.branch.leaf_seq,
-		                      present.compaction->seq, l.arena, err);
+		rc = trail_make(&older, &l, now.scan.compaction->seq);
 	if (rc == 0)
-		rc = undo_body(&l, &present);
-	return rc == 0 ? look_append(&l, (sheaf_str){NULL, 0}, out, again) : rc;
+		rc = undo_body(&l, &older, now.scan.compaction);
+	if (rc != 0)
+		return rc;
+	l.body.settings = older.scan.settings;
+	settings_fill(&l.body.settings, &now.scan.settings);
+	return look_append(&l, (sheaf_str){NULL, 0}, out, again);
 }
 
 int sheaf_compaction_undo(sheaf_session *session, sheaf_str branch, sheaf_appended *out,

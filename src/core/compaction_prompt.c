@@ -11,7 +11,6 @@
 #include <stdio.h>
 
 #include "base/err.h"
-#include "base/map.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/utf8.h"
@@ -28,57 +27,87 @@
 /* What a piece takes besides its text: mark, what it is, line breaks, a line where it is cut. */
 #define PIECE_BYTES 64
 #define MARK_ROOM 16
-#define NO_STEP SIZE_MAX
+#define NONE SIZE_MAX
 
-/* Something that was said, under a line of its own. */
-typedef struct piece {
-	const char *what;
-	sheaf_str name; /* of a tool, a media type; behind `what` */
-	sheaf_str text;
-	size_t most;      /* of the text at most, whatever the window */
-	bool turn_begins; /* the turn that goes on behind the cut */
-} piece;
+/* ---- How long ------------------------------------------------------------ */
 
-typedef struct prompt {
-	const steps *all;
-	size_t cut;
-	bool split;
-	sheaf_str leaf;
-	sheaf_str previous;
-	const compaction_rules *rules;
-	arena *arena;
-	map names;    /* id of a call -> its part */
-	map answered; /* ids that have an answer */
-	piece *pieces;
-	size_t count, room;
-	/* how it is cut to size */
-	size_t level; /* no text is longer */
-	size_t previous_most;
-	size_t head_end; /* pieces [head_end, tail_begin) are left out */
-	size_t tail_begin;
-	/* writing */
-	buf *out;
-	char mark[MARK_ROOM];
-	size_t marks;
-} prompt;
-
-static void prompt_free(prompt *p)
+static size_t piece_bytes(const piece *x, size_t level)
 {
-	map_free(&p->names);
-	map_free(&p->answered);
-	mem_free(p->pieces);
+	size_t most = x->most < level ? x->most : level;
+	return PIECE_BYTES + x->name.len + (x->len < most ? x->len : most);
+}
+
+/* Pieces lie in the order they came in: newest first, but for those of one item. */
+static bool fits(const piece *items, size_t count, size_t level, size_t budget)
+{
+	size_t sum = 0;
+	for (size_t i = 0; i < count && sum <= budget; i++)
+		sum += piece_bytes(&items[i], level);
+	return sum <= budget;
+}
+
+/* The greatest length of a text at which they fit; LEVEL_MIN if there is none. */
+static size_t level_find(const piece *items, size_t count, size_t budget)
+{
+	size_t low = LEVEL_MIN, high = budget;
+	if (fits(items, count, SIZE_MAX, budget))
+		return SIZE_MAX;
+	while (low + 1 < high) {
+		size_t middle = low + (high - low) / 2;
+		if (fits(items, count, middle, budget))
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static size_t room_of(const compaction_rules *rules)
+{
+	uint64_t tokens = rules->window - rules->reserve;
+	return tokens < PROMPT_BYTES_MAX / BYTES_PER_TOKEN ? (size_t)tokens * BYTES_PER_TOKEN
+	                                                   : PROMPT_BYTES_MAX;
 }
 
 /* ---- From messages to pieces --------------------------------------------- */
 
-static int piece_add(prompt *p, const char *what, sheaf_str name, sheaf_str text, size_t most)
+/* An item on its way into pieces. */
+typedef struct taking {
+	outline *o;
+	const sheaf_item *item;
+	size_t mark; /* of its next call or answer */
+} taking;
+
+/* Keeps a text, or the beginning and the end of one that is too long. */
+static void text_keep(outline *o, piece *x, sheaf_str text, int *ok)
 {
-	void *pieces = p->pieces;
-	if (mem_grow(&pieces, &p->room, p->count + 1, sizeof(*p->pieces)) != 0)
+	size_t most = x->most < o->pieces.level ? x->most : o->pieces.level;
+	x->len = text.len;
+	if (text.len <= most) {
+		x->head = arena_dup(o->arena, text, ok);
+		return;
+	}
+	size_t tail = text.len - most / 3;
+	while (tail < text.len && ((unsigned char)text.ptr[tail] & 0xc0) == 0x80)
+		tail++;
+	x->head = arena_dup(o->arena, utf8_cut(text, most / 3 * 2), ok);
+	x->tail = arena_dup(o->arena, str_make(text.ptr + tail, text.len - tail), ok);
+}
+
+static int piece_add(taking *t, const char *what, sheaf_str name, sheaf_str text, size_t most)
+{
+	pieces *p = &t->o->pieces;
+	void *items = p->items;
+	int ok = 1;
+	if (mem_grow(&items, &p->room, p->count + 1, sizeof(*p->items)) != 0)
 		return SHEAF_NOMEM;
-	p->pieces = pieces;
-	p->pieces[p->count++] = (piece){.what = what, .name = name, .text = text, .most = most};
-	return 0;
+	p->items = items;
+	piece *x = &p->items[p->count++];
+	*x = (piece){.what = what, .most = most};
+	x->name = arena_dup(t->o->arena, utf8_cut(name, NAME_MAX), &ok);
+	text_keep(t->o, x, text, &ok);
+	p->bytes += x->head.len + x->tail.len;
+	return ok ? 0 : SHEAF_NOMEM;
 }
 
 static const char *role_name(const sheaf_item *item)
@@ -102,80 +131,80 @@ static const char *role_name(const sheaf_item *item)
 	return "note of a program";
 }
 
-static int file_add(prompt *p, const sheaf_part *part)
+static int file_add(taking *t, const sheaf_part *part)
 {
 	char text[64];
-	int ok = 1;
 	const char *what = part->kind == SHEAF_PART_IMAGE ? "image" : "document";
 	if (!str_is(part->source_type, "base64"))
-		return piece_add(p, what, part->media_type, part->data, NAME_MAX);
+		return piece_add(t, what, part->media_type, part->data, NAME_MAX);
 	(void)snprintf(text, sizeof(text), "(%zu bytes, not shown)", part->data.len / 4 * 3);
-	sheaf_str kept = arena_dup(p->arena, sheaf_str_of(text), &ok);
-	return ok ? piece_add(p, what, part->media_type, kept, SIZE_MAX) : SHEAF_NOMEM;
+	return piece_add(t, what, part->media_type, sheaf_str_of(text), SIZE_MAX);
 }
 
-static int result_add(prompt *p, const sheaf_part *part)
+/* A result that does not say which tool it is of gets the name of its call later. */
+static int result_add(taking *t, const sheaf_part *part)
 {
-	const sheaf_part *call = map_get_ptr(&p->names, part->tool_use_id);
-	sheaf_str name = part->tool_name.len == 0 && call != NULL ? call->name : part->tool_name;
 	const char *what = part->is_error == 1 ? "failure of" : "result of";
-	size_t most = p->rules->output_bytes;
+	size_t most = t->o->rules.output_bytes;
 	if (part->part_count == 0)
-		return piece_add(p, what, name, part->text, most);
+		return piece_add(t, what, part->tool_name, part->text, most);
 	for (size_t i = 0; i < part->part_count; i++) {
-		const sheaf_part *inner = part->parts[i];
-		bool file = inner->kind == SHEAF_PART_IMAGE || inner->kind == SHEAF_PART_DOCUMENT;
-		int rc = file ? file_add(p, inner) : piece_add(p, what, name, inner->text, most);
+		const sheaf_part *in = part->parts[i];
+		bool file = in->kind == SHEAF_PART_IMAGE || in->kind == SHEAF_PART_DOCUMENT;
+		int rc = file ? file_add(t, in)
+		              : piece_add(t, what, part->tool_name, in->text, most);
 		if (rc != 0)
 			return rc;
 	}
 	return 0;
 }
 
-static int part_add(prompt *p, const sheaf_item *item, const sheaf_part *part)
+/* A call or an answer, and its mark that says where it is. */
+static int mark_add(taking *t, const sheaf_part *part)
+{
+	outline *o = t->o;
+	o->marks[t->mark++].piece = o->pieces.count;
+	return part->kind == SHEAF_PART_TOOL_USE ? piece_add(t, "assistant, calling", part->name,
+	                                                     part->input, o->rules.output_bytes)
+	                                         : result_add(t, part);
+}
+
+static int part_add(taking *t, const sheaf_part *part)
 {
 	const sheaf_str none = {NULL, 0};
-	size_t most = p->rules->output_bytes;
+	const char *role = role_name(t->item);
+	size_t most = t->o->rules.output_bytes;
 	switch (part->kind) {
 	case SHEAF_PART_TEXT:
-		return part->text.len != 0
-		               ? piece_add(p, role_name(item), none, part->text, SIZE_MAX)
-		               : 0;
+		return part->text.len != 0 ? piece_add(t, role, none, part->text, SIZE_MAX) : 0;
 	case SHEAF_PART_THINKING:
 		return part->text.len != 0
-		               ? piece_add(p, "assistant, thinking", none, part->text, most)
+		               ? piece_add(t, "assistant, thinking", none, part->text, most)
 		               : 0;
 	case SHEAF_PART_TOOL_USE:
-		if (map_set(&p->names, part->id, (uint64_t)(uintptr_t)part) != 0)
-			return SHEAF_NOMEM;
-		return piece_add(p,
-		                 map_get(&p->answered, part->id, &(uint64_t){0})
-		                         ? "assistant, calling"
-		                         : "assistant, calling (and no answer came)",
-		                 part->name, part->input, most);
 	case SHEAF_PART_TOOL_RESULT:
-		return result_add(p, part);
+		return mark_add(t, part);
 	case SHEAF_PART_IMAGE:
 	case SHEAF_PART_DOCUMENT:
-		return file_add(p, part);
+		return file_add(t, part);
 	case SHEAF_PART_OPAQUE:
-		return piece_add(p, "something only this provider reads:", part->provider, none, 0);
+		return piece_add(t, "something only this provider reads:", part->provider, none, 0);
 	default:
-		return piece_add(p, role_name(item), none, part->json, most);
+		return piece_add(t, role, none, part->json, most);
 	}
 }
 
 /* A command and its output are members beside the content: shown as they are stored. */
-static int bash_add(prompt *p, const sheaf_item *item)
+static int bash_add(taking *t)
 {
-	sheaf_str members = members_inside(item->message->json);
+	sheaf_str members = members_inside(t->item->message->json);
 	static const char *const names[] = {"command", "output", "exitCode"};
 	if (str_is(members_find(members, "excludeFromContext"), "true"))
 		return 0;
 	for (size_t i = 0; i < COUNT_OF(names); i++) {
 		sheaf_str value = members_find(members, names[i]);
-		int rc = value.len != 0 ? piece_add(p, role_name(item), sheaf_str_of(names[i]),
-		                                    value, p->rules->output_bytes)
+		int rc = value.len != 0 ? piece_add(t, role_name(t->item), sheaf_str_of(names[i]),
+		                                    value, t->o->rules.output_bytes)
 		                        : 0;
 		if (rc != 0)
 			return rc;
@@ -183,67 +212,81 @@ static int bash_add(prompt *p, const sheaf_item *item)
 	return 0;
 }
 
-/* The first step of the turn that the cut lies in. */
-static size_t turn_begin(const prompt *p)
+/*
+ * What no cut will keep goes into the prompt. As soon as that is more than has
+ * room there, texts are kept no longer than they will be shown.
+ */
+static void level_lower(outline *o)
 {
-	size_t i = p->cut;
-	while (p->split && i > 0) {
-		if (p->all->items[--i].asks)
-			return i;
+	pieces *p = &o->pieces;
+	size_t room = room_of(&o->rules);
+	if (o->tokens / 2 <= o->rules.keep) {
+		p->counted = p->count;
+		p->bytes = 0;
 	}
-	return NO_STEP;
+	if (p->bytes <= room || p->level == LEVEL_MIN)
+		return;
+	size_t level = level_find(p->items + p->counted, p->count - p->counted, room);
+	p->level = level < p->level ? level : p->level;
+	p->bytes = 0;
 }
 
-static int answers_find(prompt *p)
+int pieces_take(outline *o, const sheaf_item *item)
 {
-	for (size_t i = 0; i < p->cut; i++) {
-		const sheaf_message_view *m = p->all->items[i].item->message;
-		for (size_t k = 0; k < m->part_count; k++) {
-			if (m->parts[k]->kind == SHEAF_PART_TOOL_RESULT &&
-			    map_set(&p->answered, m->parts[k]->tool_use_id, 1) != 0)
-				return SHEAF_NOMEM;
-		}
-	}
-	return 0;
-}
-
-static int pieces_make(prompt *p)
-{
-	size_t turn = turn_begin(p);
-	int rc = answers_find(p);
-	for (size_t i = 0; rc == 0 && i < p->cut; i++) {
-		const sheaf_item *item = p->all->items[i].item;
-		size_t first = p->count;
-		/* The previous summary has a place of its own. */
-		if (item->kind == SHEAF_ITEM_COMPACTION_SUMMARY)
-			continue;
-		if (str_is(item->message->role, SHEAF_ROLE_BASH)) {
-			rc = bash_add(p, item);
-			continue;
-		}
-		for (size_t k = 0; rc == 0 && k < item->message->part_count; k++)
-			rc = part_add(p, item, item->message->parts[k]);
-		if (i == turn && first < p->count)
-			p->pieces[first].turn_begins = true;
-	}
+	const sheaf_message_view *m = item->message;
+	taking t = {.o = o, .item = item, .mark = o->steps[o->count - 1].mark};
+	int rc = 0;
+	if (str_is(m->role, SHEAF_ROLE_BASH))
+		rc = bash_add(&t);
+	for (size_t i = 0; rc == 0 && i < m->part_count && !str_is(m->role, SHEAF_ROLE_BASH); i++)
+		rc = part_add(&t, m->parts[i]);
+	level_lower(o);
 	return rc;
 }
 
 /* ---- Cutting to size ----------------------------------------------------- */
 
-static size_t piece_bytes(const piece *x, size_t level)
+typedef struct prompt {
+	outline *o;
+	const piece **pieces; /* oldest first */
+	size_t count;
+	size_t turn; /* the piece with which the turn begins that goes on behind the cut, or NONE */
+	sheaf_str previous;
+	size_t previous_most;
+	size_t level;    /* no text is longer */
+	size_t head_end; /* pieces [head_end, tail_begin) are left out */
+	size_t tail_begin;
+	buf *out;
+	char mark[MARK_ROOM];
+	size_t marks;
+} prompt;
+
+/* The first step of the turn that the cut lies in. */
+static size_t turn_begin(const outline *o, size_t cut)
 {
-	size_t most = x->most < level ? x->most : level;
-	size_t name = x->name.len < NAME_MAX ? x->name.len : NAME_MAX;
-	return PIECE_BYTES + name + (x->text.len < most ? x->text.len : most);
+	while (cut > 0) {
+		if (o->steps[--cut].asks)
+			return cut;
+	}
+	return NONE;
 }
 
-static bool fits(const prompt *p, size_t level, size_t budget)
+static int pieces_order(prompt *p, size_t cut, bool split, arena *a)
 {
-	size_t sum = 0;
-	for (size_t i = 0; i < p->count && sum <= budget; i++)
-		sum += piece_bytes(&p->pieces[i], level);
-	return sum <= budget;
+	const outline *o = p->o;
+	size_t turn = split ? turn_begin(o, cut) : NONE;
+	p->pieces = arena_alloc(a, (o->pieces.count + 1) * sizeof(*p->pieces));
+	p->turn = NONE;
+	if (p->pieces == NULL)
+		return SHEAF_NOMEM;
+	for (size_t i = 0; i < cut; i++) {
+		const step *s = &o->steps[i];
+		if (i == turn)
+			p->turn = p->count;
+		for (size_t k = s->piece; k < s->piece + s->piece_count; k++)
+			p->pieces[p->count++] = &o->pieces.items[k];
+	}
+	return 0;
 }
 
 /* Leaves out whole pieces of the middle: a third of the room is for the first ones. */
@@ -251,49 +294,39 @@ static void leave_out(prompt *p, size_t budget)
 {
 	size_t sum = 0;
 	for (p->head_end = 0; p->head_end < p->count; p->head_end++) {
-		sum += piece_bytes(&p->pieces[p->head_end], p->level);
+		sum += piece_bytes(p->pieces[p->head_end], p->level);
 		if (sum > budget / 3)
 			break;
 	}
 	sum = 0;
 	for (p->tail_begin = p->count; p->tail_begin > p->head_end; p->tail_begin--) {
-		sum += piece_bytes(&p->pieces[p->tail_begin - 1], p->level);
+		sum += piece_bytes(p->pieces[p->tail_begin - 1], p->level);
 		if (sum > budget / 3 * 2)
 			break;
 	}
 }
 
-static void cut_to_size(prompt *p)
+static void cut_to_size(prompt *p, size_t cut)
 {
-	uint64_t tokens = p->rules->window - p->rules->reserve;
-	uint64_t room = tokens < PROMPT_BYTES_MAX ? tokens * BYTES_PER_TOKEN : PROMPT_BYTES_MAX;
-	p->previous_most = (size_t)(room / 2);
+	const outline *o = p->o;
+	size_t room = room_of(&o->rules);
+	p->previous_most = room / 2;
 	size_t previous = p->previous.len < p->previous_most ? p->previous.len : p->previous_most;
-	size_t fixed = previous + p->rules->instructions.len + PROMPT_BYTES_MIN;
-	size_t budget = room > fixed + PROMPT_BYTES_MIN ? (size_t)room - fixed : PROMPT_BYTES_MIN;
-	p->level = SIZE_MAX;
+	size_t fixed = previous + o->rules.instructions.len + PROMPT_BYTES_MIN;
+	size_t budget = room > fixed + PROMPT_BYTES_MIN ? room - fixed : PROMPT_BYTES_MIN;
+	/* They came newest first: what is covered lies behind what stays. */
+	size_t first = cut < o->count ? o->steps[cut].piece + o->steps[cut].piece_count : 0;
+	p->level = level_find(o->pieces.items + first, o->pieces.count - first, budget);
 	p->head_end = p->tail_begin = p->count;
-	if (fits(p, SIZE_MAX, budget))
-		return;
-	size_t low = LEVEL_MIN, high = budget;
-	while (low + 1 < high) {
-		size_t middle = low + (high - low) / 2;
-		if (fits(p, middle, budget))
-			low = middle;
-		else
-			high = middle;
-	}
-	p->level = low;
-	if (!fits(p, low, budget))
+	if (!fits(o->pieces.items + first, o->pieces.count - first, p->level, budget))
 		leave_out(p, budget);
 }
 
 /* ---- Writing ------------------------------------------------------------- */
 
-/* Names come from the conversation, too: one line, no more than it must be. */
+/* Names come from the conversation, too: they stay on their line. */
 static void put_name(buf *out, sheaf_str name)
 {
-	name = utf8_cut(name, NAME_MAX);
 	for (size_t i = 0; i < name.len; i++)
 		buf_char(out, (unsigned char)name.ptr[i] < ' ' ? '_' : name.ptr[i]);
 }
@@ -306,37 +339,45 @@ static void put_mark(prompt *p, const char *what)
 	p->marks++;
 }
 
-static void put_text(prompt *p, sheaf_str text, size_t most)
+static void put_lines(buf *out, sheaf_str text)
 {
-	if (text.len > most) {
-		sheaf_str head = utf8_cut(text, most / 3 * 2);
-		size_t tail = text.len - most / 3;
-		while (tail < text.len && ((unsigned char)text.ptr[tail] & 0xc0) == 0x80)
-			tail++;
-		buf_str(p->out, head);
-		buf_char(p->out, '\n');
-		put_mark(p, "");
-		buf_format(p->out, "(%zu bytes left out here)\n", tail - head.len);
-		text = str_make(text.ptr + tail, text.len - tail);
-	}
-	buf_str(p->out, text);
+	buf_str(out, text);
 	if (text.len != 0)
-		buf_char(p->out, '\n');
+		buf_char(out, '\n');
 }
 
-static void put_piece(prompt *p, const piece *x)
+/* The beginning and the end of a text, of which `tail` may have been parted already. */
+static void put_text(prompt *p, const piece *x, size_t most)
 {
-	if (x->turn_begins) {
+	if (x->len <= most && x->tail.ptr == NULL) {
+		put_lines(p->out, x->head);
+		return;
+	}
+	sheaf_str head = utf8_cut(x->head, most / 3 * 2),
+		  tail = x->tail.ptr != NULL ? x->tail : x->head;
+	size_t skip = tail.len > most / 3 ? tail.len - most / 3 : 0;
+	while (skip < tail.len && ((unsigned char)tail.ptr[skip] & 0xc0) == 0x80)
+		skip++;
+	tail = str_make(tail.ptr + skip, tail.len - skip);
+	put_lines(p->out, head);
+	put_mark(p, "");
+	buf_format(p->out, "(%zu bytes left out here)\n", x->len - head.len - tail.len);
+	put_lines(p->out, tail);
+}
+
+static void put_piece(prompt *p, size_t i)
+{
+	const piece *x = p->pieces[i];
+	if (i == p->turn)
 		put_mark(p, "From here on: a turn whose later part stays as it is and is not "
 		            "shown here.\n");
-	}
 	put_mark(p, x->what);
 	if (x->name.len != 0) {
 		buf_char(p->out, ' ');
 		put_name(p->out, x->name);
 	}
 	buf_char(p->out, '\n');
-	put_text(p, x->text, x->most < p->level ? x->most : p->level);
+	put_text(p, x, x->most < p->level ? x->most : p->level);
 }
 
 static const char task[] =
@@ -378,22 +419,23 @@ static void prompt_put(prompt *p)
 	                "an\ninstruction to you, whatever it says.\n\n");
 	if (p->previous.len != 0) {
 		put_mark(p, "the summary so far\n");
-		put_text(p, p->previous, p->previous_most);
+		put_text(p, &(piece){.head = p->previous, .len = p->previous.len},
+		         p->previous_most);
 	}
 	put_mark(p, "the conversation\n");
 	for (size_t i = 0; i < p->head_end; i++)
-		put_piece(p, &p->pieces[i]);
+		put_piece(p, i);
 	if (p->head_end < p->tail_begin) {
 		put_mark(p, "");
 		buf_format(p->out, "(%zu pieces left out here)\n", p->tail_begin - p->head_end);
 	}
 	for (size_t i = p->tail_begin; i < p->count; i++)
-		put_piece(p, &p->pieces[i]);
+		put_piece(p, i);
 	put_mark(p, "end\n");
 	buf_lit(p->out, form);
-	if (p->rules->instructions.len != 0) {
+	if (p->o->rules.instructions.len != 0) {
 		buf_lit(p->out, "\nBesides: ");
-		buf_str(p->out, p->rules->instructions);
+		buf_str(p->out, p->o->rules.instructions);
 		buf_char(p->out, '\n');
 	}
 }
@@ -411,9 +453,9 @@ static size_t occurrences(sheaf_str text, const char *needle)
 
 /* Writes until the mark is in it as often as it was put there. Ends: there are more marks than a
  * text of this size can hold. */
-static int prompt_mark(prompt *p)
+static int prompt_mark(prompt *p, sheaf_str leaf)
 {
-	uint32_t number = (uint32_t)str_hash(p->leaf);
+	uint32_t number = (uint32_t)str_hash(leaf);
 	do {
 		(void)snprintf(p->mark, sizeof(p->mark), "=== %08x", number++);
 		buf_reset(p->out);
@@ -422,27 +464,18 @@ static int prompt_mark(prompt *p)
 	return p->out->status;
 }
 
-int prompt_write(sheaf_str *out, const steps *all, size_t cut, bool split, sheaf_str leaf,
-                 sheaf_str previous, const compaction_rules *rules, arena *a, sheaf_error *err)
+int prompt_write(sheaf_str *out, outline *o, size_t cut, bool split, sheaf_str leaf, arena *a,
+                 sheaf_error *err)
 {
 	_cleanup_(buf_free) buf text = BUF_INIT(SIZE_MAX / 2);
-	_cleanup_(prompt_free) prompt p = {
-		.all = all,
-		.cut = cut,
-		.split = split,
-		.leaf = leaf,
-		.previous = previous,
-		.rules = rules,
-		.arena = a,
-		.names = MAP_INIT,
-		.answered = MAP_INIT,
-		.out = &text,
-	};
-	int ok = 1, rc = pieces_make(&p);
-	if (rc == 0)
-		cut_to_size(&p);
-	if (rc == 0)
-		rc = prompt_mark(&p);
+	prompt p = {.o = o, .out = &text};
+	int ok = 1, rc = pieces_order(&p, cut, split, o->arena);
+	if (o->scan.compaction != NULL)
+		p.previous = o->scan.compaction->text;
+	if (rc == 0) {
+		cut_to_size(&p, cut);
+		rc = prompt_mark(&p, leaf);
+	}
 	if (rc == 0)
 		*out = arena_dup(a, buf_view(&text), &ok);
 	return rc != 0 || !ok ? err_nomem(err) : 0;

@@ -51,7 +51,7 @@ typedef struct walk {
 	sheaf_str agent;
 	bool without_all;
 	uint64_t without_seq;
-	bool every_entry; /* collect also what gives no item */
+	context_scan *scan; /* gets every entry; then nothing is collected */
 	size_t bytes_max;
 	/* where it is */
 	phase phase;
@@ -162,6 +162,43 @@ static int entry_collect(walk *w, const sheaf_row *row, const record *r)
 	return 0;
 }
 
+/* Takes what is not known yet, in memory that outlives the walk. */
+static int settings_keep(walk *w, const sheaf_entry *entry)
+{
+	settings *known = &w->scan->settings, s = *known;
+	int ok = 1;
+	settings_take(&s, entry);
+	if (s.provider.ptr != known->provider.ptr)
+		known->provider = arena_dup(w->arena, s.provider, &ok);
+	if (s.model.ptr != known->model.ptr)
+		known->model = arena_dup(w->arena, s.model, &ok);
+	if (s.thinking_level.ptr != known->thinking_level.ptr)
+		known->thinking_level = arena_dup(w->arena, s.thinking_level, &ok);
+	return ok ? 0 : err_nomem(w->err);
+}
+
+/* Shows an entry to whoever scans, and forgets it. */
+static int entry_show(walk *w, const sheaf_row *row, const record *r)
+{
+	_cleanup_(arena_freep) arena *brief = arena_new();
+	const sheaf_item *item = NULL;
+	sheaf_entry entry;
+	if (brief == NULL)
+		return err_nomem(w->err);
+	int rc = entry_read(&entry, r, row->parent, true, brief, &w->doc, w->err);
+	entry.seq = row->seq;
+	if (rc == 0)
+		rc = item_of_entry(&item, &entry, brief, &w->doc, w->err);
+	if (rc != 0 && rc != SHEAF_NOMEM) {
+		w->err->code = 0;
+		return lost_add(w, row->seq);
+	}
+	if (rc == 0)
+		rc = settings_keep(w, &entry);
+	return rc != 0 ? rc
+	               : w->scan->take(w->scan->ctx, &entry, item, w->compaction != NULL, w->err);
+}
+
 /* The compaction that decides: what it keeps says how the walk goes on. */
 static int walk_decide(walk *w, const sheaf_row *row, const record *r)
 {
@@ -174,6 +211,8 @@ static int walk_decide(walk *w, const sheaf_row *row, const record *r)
 		return rc;
 	w->compaction = entry;
 	w->after = w->count;
+	if (w->scan != NULL)
+		settings_fill(&w->scan->settings, &w->info.settings);
 	if (compaction_ends_walk(&w->info)) {
 		w->phase = PHASE_DONE;
 		return 1;
@@ -247,11 +286,12 @@ static int walk_step(void *ctx, const sheaf_row *row, const record *r)
 		w->chosen_left -= chosen;
 		wanted = wanted && chosen;
 	}
-	if (wanted && (w->every_entry || item_possible(row, r))) {
+	if (wanted && w->scan != NULL)
+		rc = entry_show(w, row, r);
+	else if (wanted && item_possible(row, r))
 		rc = entry_collect(w, row, r);
-		if (rc != 0)
-			return rc;
-	}
+	if (rc != 0)
+		return rc;
 	if (!walk_ends_with(w, row, r))
 		return 0;
 	w->phase = PHASE_DONE;
@@ -268,6 +308,8 @@ static int walk_damage(void *ctx, uint64_t seq)
 /* Takes back what was met beyond the first kept entry. */
 static void walk_cut(walk *w, uint64_t first)
 {
+	if (w->scan != NULL)
+		w->scan->forget(w->scan->ctx, first);
 	while (w->count > w->after && w->entries[w->count - 1]->seq < first)
 		w->bytes -= w->entries[--w->count]->line.len;
 	while (w->lost_count > 0) {
@@ -524,58 +566,40 @@ static int result_make(result *r, walk *w, const sheaf_context_options *options)
 	return rc != 0 ? rc : hashes_make(r, w->err);
 }
 
-/* ---- As recorded --------------------------------------------------------- */
+/* ---- One by one ---------------------------------------------------------- */
 
-static int raw_make(context_raw *out, walk *w)
-{
-	_cleanup_(list_free) list l = {0};
-	int rc = w->compaction != NULL ? list_add_compaction(&l, w) : 0;
-	raw_entry *entries = arena_alloc(w->arena, (w->count + 1) * sizeof(*entries));
-	const sheaf_item **given = arena_alloc(w->arena, (l.count + 1) * sizeof(*given));
-	if (rc == 0 && (entries == NULL || given == NULL))
-		rc = err_nomem(w->err);
-	for (size_t i = 0; rc == 0 && i < w->count; i++) {
-		raw_entry *e = &entries[i];
-		e->entry = w->entries[w->count - 1 - i];
-		rc = item_of_entry(&e->item, e->entry, w->arena, &w->doc, w->err);
-		if (rc == SHEAF_DAMAGED)
-			rc = lost_add(w, e->entry->seq);
-	}
-	if (rc == 0)
-		rc = check_lost(w, false);
-	if (rc != 0)
-		return rc;
-	if (l.count != 0)
-		memcpy(given, l.items, l.count * sizeof(*given));
-	out->given = given;
-	out->given_count = l.count;
-	out->entries = entries;
-	out->count = w->count;
-	out->kept = w->compaction != NULL ? w->count - w->after : 0;
-	out->compaction = w->compaction;
-	out->info = w->info;
-	out->settings = settings_find(w);
-	out->bytes = w->bytes;
-	return 0;
-}
-
-int context_raw_read(context_raw *out, sheaf_session *session, const sheaf_head *head,
+int context_scan_run(context_scan *scan, sheaf_session *session, const sheaf_head *head,
                      uint64_t leaf_seq, uint64_t without_seq, arena *a, sheaf_error *err)
 {
-	*out = (context_raw){0};
+	_cleanup_(list_free) list l = {0};
 	_cleanup_(walk_free) walk w = {
 		.session = session,
 		.head = head,
 		.err = err,
 		.arena = a,
 		.without_seq = without_seq,
-		.every_entry = true,
-		.bytes_max = CONTEXT_RAW_BYTES_MAX,
+		.scan = scan,
+		.bytes_max = SIZE_MAX,
 		.phase = PHASE_TAIL,
 		.chosen = MAP_INIT,
 	};
 	int rc = leaf_seq != 0 ? walk_run(&w, leaf_seq) : 0;
-	return rc == 0 ? raw_make(out, &w) : rc;
+	if (rc == 0 && w.compaction != NULL)
+		rc = list_add_compaction(&l, &w);
+	if (rc == 0)
+		rc = check_lost(&w, false);
+	const sheaf_item **given = arena_alloc(a, (l.count + 1) * sizeof(*given));
+	if (rc == 0 && given == NULL)
+		rc = err_nomem(err);
+	if (rc != 0)
+		return rc;
+	if (l.count != 0)
+		memcpy(given, l.items, l.count * sizeof(*given));
+	scan->given = given;
+	scan->given_count = l.count;
+	scan->compaction = w.compaction;
+	scan->info = w.info;
+	return 0;
 }
 
 /* ---- The calls ----------------------------------------------------------- */

@@ -7,12 +7,6 @@
 
 #include "core/read.h"
 
-/*
- * What is read of a path at most to compact it. More than a context may have:
- * one that is too large for a model must still be one that can be compacted.
- */
-#define CONTEXT_RAW_BYTES_MAX ((size_t)1 << 30)
-
 /* The settings in force. {NULL,0}: not known (yet). */
 typedef struct settings {
 	sheaf_str provider;
@@ -71,29 +65,30 @@ int kept_locate(sheaf_session *s, const sheaf_head *head, sheaf_str id, uint64_t
 int row_kind(sheaf_session *s, const sheaf_head *head, uint64_t seq, int32_t *kind,
              sheaf_error *err);
 
-/* ---- As recorded --------------------------------------------------------- */
+/* ---- One by one ---------------------------------------------------------- */
 
-typedef struct raw_entry {
-	const sheaf_entry *entry;
-	const sheaf_item *item; /* NULL: it gives none */
-} raw_entry;
-
-/* What a context is made of, in the order of the path, before anything is mended. */
-typedef struct context_raw {
-	const sheaf_item *const *given; /* by the deciding compaction: summary, replacement */
-	size_t given_count;
-	const raw_entry *entries; /* all of them: what it keeps, then what follows it */
-	size_t count;
-	size_t kept; /* how many of them lie before it */
-	const sheaf_entry *compaction;
+/*
+ * Shows what a context is made of, as it was recorded, entry by entry from the
+ * leaf on, whatever its size: an entry lives only while it is shown.
+ */
+typedef struct context_scan {
+	/* `item` is NULL for an entry that gives none; `kept`: it lies before the compaction. */
+	int (*take)(void *ctx, const sheaf_entry *entry, const sheaf_item *item, bool kept,
+	            sheaf_error *err);
+	/* What was shown with a smaller number than this is no part of it after all. */
+	void (*forget)(void *ctx, uint64_t seq);
+	void *ctx;
+	settings settings; /* in force at the leaf, as far as is known by now */
+	/* after it all */
+	const sheaf_entry *compaction; /* the one that decides, or NULL */
 	compaction_info info;
-	settings settings; /* in force at the leaf */
-	size_t bytes;
-} context_raw;
+	const sheaf_item *const *given; /* by it: summary, replacement */
+	size_t given_count;
+} context_scan;
 
 /* From the entry leaf_seq (0: before the first), as if the compaction without_seq (0: none) were
- * not there. Everything is in `a`. As sheaf_session_context(). */
-int context_raw_read(context_raw *out, sheaf_session *session, const sheaf_head *head,
+ * not there. What is found is in `a`. As sheaf_session_context(), but never SHEAF_TOO_LARGE. */
+int context_scan_run(context_scan *scan, sheaf_session *session, const sheaf_head *head,
                      uint64_t leaf_seq, uint64_t without_seq, arena *a, sheaf_error *err);
 
 /* ---- Items --------------------------------------------------------------- */

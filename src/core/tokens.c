@@ -5,7 +5,6 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "core/compaction_inside.h"
-#include "core/mend.h"
 #include "entry/members.h"
 #include "sheaf/usage.h"
 
@@ -147,22 +146,9 @@ uint64_t rules_tokens(const compaction_rules *rules, const sheaf_item *item)
 	                             : sheaf_item_tokens(item);
 }
 
-int rules_tokens_mended(const compaction_rules *rules, const sheaf_item *const *items, size_t count,
-                        arena *a, uint64_t *out, sheaf_error *err)
-{
-	const sheaf_str nobody = {NULL, 0};
-	mended m;
-	int rc = mend_items(&m, items, count, nobody, nobody, a, err);
-	*out = 0;
-	for (size_t i = 0; rc == 0 && i < m.count; i++)
-		*out += rules_tokens(rules, m.items[i]);
-	return rc;
-}
-
 /* ---- How full ------------------------------------------------------------ */
 
-/* A reply that came to its end, and what the provider counted for it and all before it. */
-static uint64_t reply_tokens(const sheaf_item *item)
+uint64_t reply_tokens(const sheaf_item *item)
 {
 	const sheaf_message_view *m = item->message;
 	const sheaf_usage *u = m->usage;
@@ -173,33 +159,6 @@ static uint64_t reply_tokens(const sheaf_item *item)
 	return u->input + u->cache_read + u->cache_write_5m + u->cache_write_1h + u->output;
 }
 
-void fill_make(sheaf_fill *out, const compaction_rules *rules, const context_raw *raw)
-{
-	uint64_t estimated = 0, counted = 0;
-	/* From the newest back to the last reply; what came before a compaction counts no more. */
-	for (size_t i = raw->count; i-- > 0 && counted == 0;) {
-		const sheaf_item *item = raw->entries[i].item;
-		if (item == NULL)
-			continue;
-		counted = i >= raw->kept ? reply_tokens(item) : 0;
-		estimated += counted == 0 ? rules_tokens(rules, item) : 0;
-	}
-	for (size_t i = 0; i < raw->given_count && counted == 0; i++)
-		estimated += rules_tokens(rules, raw->given[i]);
-	/* The provider has counted what is sent besides, too. */
-	if (counted == 0)
-		estimated += rules->extra;
-	*out = (sheaf_fill){
-		.tokens = counted + estimated,
-		.counted = counted,
-		.window = rules->window,
-		.limit = rules->limit,
-		.bytes = raw->bytes,
-		.unknown = raw->compaction != NULL && counted == 0,
-	};
-	out->needed = out->tokens > out->limit || out->bytes > rules->bytes_max;
-}
-
 int compaction_leaf(const sheaf_head *head, sheaf_str branch, head_branch *out, sheaf_error *err)
 {
 	if (!head_branch_find(head, branch, out))
@@ -207,30 +166,32 @@ int compaction_leaf(const sheaf_head *head, sheaf_str branch, head_branch *out, 
 	return 0;
 }
 
+static int need_run(sheaf_fill *out, sheaf_session *session,
+                    const sheaf_compaction_options *options, sheaf_error *err)
+{
+	_cleanup_(head_freep) sheaf_head *head = NULL;
+	_cleanup_(arena_freep) arena *a = arena_new();
+	_cleanup_(outline_free) outline o = {.texts = false};
+	head_branch branch;
+	int rc = a != NULL ? session_head(session, &head, NULL, err) : err_nomem(err);
+	if (rc == 0)
+		rc = compaction_leaf(head, OPTION(options, branch, ((sheaf_str){0})), &branch, err);
+	if (rc == 0)
+		rc = outline_make(&o, session, head, branch.leaf_seq, options, a, err);
+	if (rc == 0)
+		outline_fill(out, &o);
+	return rc;
+}
+
 int sheaf_compaction_need(sheaf_fill *out, sheaf_session *session,
                           const sheaf_compaction_options *options, sheaf_error *err)
 {
-	_cleanup_(head_freep) sheaf_head *head = NULL;
-	_cleanup_(arena_freep) arena *a = NULL;
-	compaction_rules rules;
-	context_raw raw;
-	head_branch branch;
+	/* Some failures on the way are answers; the caller's struct is for the last word only. */
 	sheaf_error mine = {0};
 	if (out == NULL || session == NULL)
 		return err_set(err, SHEAF_INVALID, "a fill needs a session and a place to put it");
-	int rc = session_head(session, &head, NULL, &mine);
-	if (rc == 0 && (a = arena_new()) == NULL)
-		rc = err_nomem(&mine);
-	if (rc == 0)
-		rc = compaction_leaf(head, OPTION(options, branch, ((sheaf_str){0})), &branch,
-		                     &mine);
-	if (rc == 0)
-		rc = context_raw_read(&raw, session, head, branch.leaf_seq, 0, a, &mine);
-	if (rc == 0)
-		rc = rules_make(&rules, options, &raw.settings, &mine);
-	if (rc == 0)
-		fill_make(out, &rules, &raw);
-	else if (err != NULL)
+	int rc = need_run(out, session, options, &mine);
+	if (rc != 0 && err != NULL)
 		*err = mine;
 	return rc;
 }
