@@ -69,7 +69,8 @@ SHEAF_API void sheaf_answer_status(sheaf_answer *answer, int32_t http_status,
 SHEAF_API int sheaf_answer_feed(sheaf_answer *answer, sheaf_str bytes, sheaf_error *err);
 
 /** A finished assistant message instead of bytes, from a model that speaks no wire format. It is
- * copied. `stop` is SHEAF_STOP_*; UNKNOWN = tools if it calls any, else the end. */
+ * copied, with provider, model and usage (may be NULL) if it does not say them itself. `stop` is
+ * SHEAF_STOP_*; UNKNOWN = tools if it calls any, else the end. */
 SHEAF_API int sheaf_answer_message(sheaf_answer *answer, sheaf_message *message, int32_t stop,
                                    const sheaf_usage *usage, sheaf_error *err);
 

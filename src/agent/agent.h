@@ -183,6 +183,9 @@ int run_sleep(run *r, int64_t us, sheaf_error *err);
 int turn_append(run *r, const sheaf_message *message, sheaf_str id, sheaf_str extra,
                 sheaf_error *err);
 
+/* `,"usage":{…}` as records have it. */
+void write_usage(buf *b, const sheaf_usage *usage);
+
 /* What the last turn on the branch is. */
 typedef struct last_turn {
 	bool open;      /* it has no end */

@@ -2,6 +2,7 @@
 #include "agent/agent.h"
 
 #include "base/err.h"
+#include "base/json.h"
 #include "base/str.h"
 
 /* Of a response that comes whole; a stream is bounded by its reader. */
@@ -101,6 +102,33 @@ int sheaf_answer_feed(sheaf_answer *answer, sheaf_str bytes, sheaf_error *err)
 	return buf_status(&answer->body, err);
 }
 
+static void add_member(buf *out, sheaf_str json, const char *name, sheaf_str value)
+{
+	if (value.ptr == NULL || json_member_bytes(json, name).ptr != NULL)
+		return;
+	buf_format(out, ",\"%s\":", name);
+	buf_json(out, value);
+}
+
+/* The message with what it does not say itself: who made it, and what it cost. */
+static int copy_message(sheaf_message **out, const sheaf_request *request, sheaf_str json,
+                        const sheaf_usage *usage, sheaf_error *err)
+{
+	_cleanup_(buf_free) buf text = BUF_INIT(SHEAF_RECORD_BYTES_MAX);
+	while (json.len > 0 && json.ptr[json.len - 1] != '}')
+		json.len--;
+	if (json.len == 0)
+		return err_set(err, SHEAF_INVALID, "the model's message is broken");
+	buf_add(&text, json.ptr, json.len - 1);
+	add_member(&text, json, "provider", request->provider);
+	add_member(&text, json, "model", request->model);
+	if (usage != NULL && json_member_bytes(json, "usage").ptr == NULL)
+		write_usage(&text, usage);
+	buf_char(&text, '}');
+	int rc = buf_status(&text, err);
+	return rc == 0 ? sheaf_message_from_json(out, buf_view(&text), err) : rc;
+}
+
 int sheaf_answer_message(sheaf_answer *answer, sheaf_message *message, int32_t stop,
                          const sheaf_usage *usage, sheaf_error *err)
 {
@@ -110,7 +138,7 @@ int sheaf_answer_message(sheaf_answer *answer, sheaf_message *message, int32_t s
 	sheaf_str json = sheaf_message_json(message);
 	if (json.ptr == NULL)
 		return err_set(err, SHEAF_INVALID, "the model's message is broken");
-	int rc = sheaf_message_from_json(&x->own, json, err);
+	int rc = copy_message(&x->own, answer->request, json, usage, err);
 	if (rc != 0)
 		return rc;
 	answer->form = FORM_MESSAGE;

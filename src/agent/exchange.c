@@ -175,12 +175,6 @@ static int store_reply(run *r, const exchange *x, char reply_id[SHEAF_ID_ROOM], 
 	sum_usage(&r->usage, &x->usage);
 	if (x->message == NULL)
 		return 0;
-	if (x->own != NULL) {
-		(void)sheaf_message_usage(x->own, &x->usage);
-		(void)sheaf_message_provider(x->own, r->provider);
-		if (r->model.ptr != NULL)
-			(void)sheaf_message_model(x->own, r->model);
-	}
 	int rc = turn_append(r, x->message, NOTHING, NOTHING, err);
 	if (rc != 0)
 		return rc;

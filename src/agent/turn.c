@@ -139,7 +139,7 @@ static void add_count(buf *b, const char *name, uint64_t value)
 	buf_u64(b, value);
 }
 
-static void add_usage(buf *b, const sheaf_usage *usage)
+void write_usage(buf *b, const sheaf_usage *usage)
 {
 	buf_lit(b, ",\"usage\":{\"input\":");
 	buf_u64(b, usage->input);
@@ -164,7 +164,7 @@ int turn_end(run *r, const char *id, int32_t outcome, const sheaf_usage *usage,
 	buf_lit(&body, ",\"outcome\":");
 	buf_json(&body, sheaf_str_of(sheaf_turn_outcome_name(outcome)));
 	if (usage != NULL)
-		add_usage(&body, usage);
+		write_usage(&body, usage);
 	for (size_t i = 0; i < pending_count; i++) {
 		buf_str(&body, i == 0 ? SHEAF_STR(",\"pending\":[") : SHEAF_STR(","));
 		buf_json(&body, pending[i].id);
