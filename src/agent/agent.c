@@ -176,8 +176,10 @@ static int copy_options(sheaf_agent *agent, const sheaf_agent_options *options, 
 	copy_tools(&c, agent);
 	agent->o.hooks = copy_list(&c, agent->o.hooks, agent->o.hook_count,
 	                           sizeof(*agent->o.hooks));
+	if (!c.ok)
+		return err_nomem(err);
 	agent->compaction.extra_tokens = extra_tokens(render);
-	return c.ok ? 0 : err_nomem(err);
+	return 0;
 }
 
 static int check_options(const sheaf_agent_options *o, sheaf_error *err)
