@@ -226,8 +226,32 @@ class Turns:
         self.assertEqual(self.path()[-2:], ["tool granted", "assistant Thanks"])
 
 
+class Test_example(Case):
+    """examples/agent.c does what it says."""
+
+    format = "anthropic"
+
+    def run_example(self, text):
+        example = os.path.join(os.path.dirname(DRIVER), "example_agent")
+        command = [example, f"{self.dir.name}/store", "test-model", text, self.server.url]
+        return subprocess.run(command, env=self.environment({}), timeout=30, check=True,
+                              stdout=subprocess.PIPE, text=True).stdout
+
+    def test_example(self):
+        self.script(says("anthropic", "", [("call_1", "clock", {})]), says("anthropic", "It is late"),
+                    says("anthropic", "As I said"))
+        self.assertEqual(self.run_example("What time is it?"),
+                         "[clock]\nIt is late\n(completed, 200 tokens in, 14 out)\n")
+        self.assertIn("As I said", self.run_example("Again?"))
+        self.assertIn("It is late", self.server.requests[2].decode())
+
+    def after(self):
+        self.assertEqual(self.server.problems, [])
+
+
 def load_tests(loader, *_):
     suite = unittest.TestSuite()
+    suite.addTests(loader.loadTestsFromTestCase(Test_example))
     for fmt in FORMATS:
         made = type("Test_" + fmt.replace("-", "_"), (Turns, Case), {"format": fmt})
         suite.addTests(loader.loadTestsFromTestCase(made))
