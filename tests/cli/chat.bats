@@ -21,23 +21,33 @@ setup_chat() {
 	unset SHEAF_MODEL SHEAF_URL SHEAF_FORMAT http_proxy HTTP_PROXY all_proxy ALL_PROXY
 }
 
+# Each terminal is a tmux of its own: one that ends takes a moment to be gone.
+in_tmux() {
+	tmux -L "chat${terminals:-0}" "$@"
+}
+
+close_terminal() {
+	in_tmux kill-server 2>/dev/null || true
+	terminals=$((${terminals:-0} + 1))
+}
+
 teardown() {
-	tmux -L chat kill-server 2>/dev/null || true
+	close_terminal
 	[ -z "${server:-}" ] || kill "$server" 2>/dev/null || true
 }
 
 # A terminal of 80 by 50 in which a chat runs; what it leaves behind is in $? of the shell there.
 start() {
 	printf -v line '%q ' "$SHEAF_BIN" chat "$@"
-	tmux -L chat -f /dev/null new-session -d -s chat -x 80 -y 50 \
+	in_tmux -f /dev/null new-session -d -s chat -x 80 -y 50 \
 		"LC_ALL=C.UTF-8 $line; echo \"left with \$?\"; sleep 1000"
-	tmux -L chat set-option -g history-limit 5000
+	in_tmux set-option -g history-limit 5000
 	wait_for '> '
 }
 
 # Everything on the screen and above it, without the empty lines below.
 screen() {
-	tmux -L chat capture-pane -p -J -S - -t chat | sed -e :a -e '/^\n*$/{$d;N;ba' -e '}'
+	in_tmux capture-pane -p -J -S - -t chat | sed -e :a -e '/^\n*$/{$d;N;ba' -e '}'
 }
 
 # wait_for TEXT [TIMES]: until it stands there so often.
@@ -63,12 +73,12 @@ prompt() {
 }
 
 keys() {
-	tmux -L chat send-keys -t chat "$@"
+	in_tmux send-keys -t chat "$@"
 }
 
 say() {
 	prompt
-	tmux -L chat send-keys -t chat -l -- "$1"
+	in_tmux send-keys -t chat -l -- "$1"
 	keys Enter
 }
 
@@ -99,7 +109,7 @@ for line in sys.stdin:
 	run -0 texts demo
 	[ "$output" = $'user: Make the parser faster.\nassistant: With SIMD, or with a table of 256 bytes?' ]
 
-	tmux -L chat kill-server
+	close_terminal
 	start demo --url "$url"
 	wait_for 'Make the parser faster.'
 	wait_for 'With SIMD, or with a table of 256 bytes?'
@@ -118,9 +128,9 @@ for line in sys.stdin:
 	say 'slow, please'
 	wait_for word3
 	[ "$(texts demo)" = 'user: slow, please' ]
-	kill -9 "$(pgrep -P "$(tmux -L chat list-panes -F '#{pane_pid}')" -x "$(basename "$SHEAF_BIN")")"
+	kill -9 "$(pgrep -P "$(in_tmux list-panes -F '#{pane_pid}')" -x "$(basename "$SHEAF_BIN")")"
 	wait_for 'left with 137'
-	tmux -L chat kill-server
+	close_terminal
 	start demo --url "$url" --model m1
 	wait_for 'slow, please'
 	say 'Then the table.'
@@ -165,7 +175,7 @@ for line in sys.stdin:
 	wait_for 'You said: broken, the first time'
 	say /quit
 	wait_for 'left with'
-	tmux -L chat kill-server
+	close_terminal
 	kill "$server"
 	start demo --url "$url" --model m1
 	say 'Is anybody there?'
@@ -196,7 +206,7 @@ for line in sys.stdin:
 	start demo --url "$url" --model m1
 	say 'Make the parser faster.'
 	wait_for '@2 ·'
-	tmux -L chat pipe-pane -t chat 'cat >raw'
+	in_tmux pipe-pane -t chat 'cat >raw'
 	say 'evil, please'
 	wait_for '@5 ·'
 	wait_for '^[[31mred^[]52;c;ZXZpbA==^G'
@@ -317,9 +327,9 @@ END
 	keys -l 'three'
 	keys Enter
 	wait_for '@5 ·'
-	tmux -L chat set-buffer -b p $'pasted\n\tand this\e[31m'
+	in_tmux set-buffer -b p $'pasted\n\tand this\e[31m'
 	prompt
-	tmux -L chat paste-buffer -p -b p -t chat
+	in_tmux paste-buffer -p -b p -t chat
 	wait_for 'and this^[[31m'
 	keys Enter
 	wait_for '@8 ·'
@@ -345,19 +355,19 @@ END
 	start demo --format anthropic --url "$url" --model m1
 	say 'Make the parser faster.'
 	wait_for 'Let me see.'
-	tmux -L chat capture-pane -p -e -t chat | grep -qF $'\e[2m  Let me see.'
-	tmux -L chat kill-server
+	in_tmux capture-pane -p -e -t chat | grep -qF $'\e[2m  Let me see.'
+	close_terminal
 	NO_COLOR=1 start other --url "$url" --model m1
 	say "$(printf 'word %.0s' $(seq 60))"
 	wait_for '@2 ·'
-	! tmux -L chat capture-pane -p -e -t chat | grep -qF $'\e['
-	[ "$(tmux -L chat capture-pane -p -t chat | awk 'length > 80' | wc -l)" -eq 0 ]
-	[ "$(tmux -L chat capture-pane -p -t chat | grep -c '^  word')" -ge 2 ]
+	! in_tmux capture-pane -p -e -t chat | grep -qF $'\e['
+	[ "$(in_tmux capture-pane -p -t chat | awk 'length > 80' | wc -l)" -eq 0 ]
+	[ "$(in_tmux capture-pane -p -t chat | grep -c '^  word')" -ge 2 ]
 }
 
 @test "the terminal is left as it was found" {
 	setup_chat
-	tmux -L chat -f /dev/null new-session -d -s chat -x 80 -y 50 bash --norc --noprofile
+	in_tmux -f /dev/null new-session -d -s chat -x 80 -y 50 bash --norc --noprofile
 	keys "stty -g >before; $SHEAF_BIN chat demo --url $url --model m1; stty -g >after" Enter
 	wait_for 'a new session'
 	keys C-d
@@ -369,7 +379,7 @@ END
 	# Also by a signal.
 	keys "clear; $SHEAF_BIN chat demo --url $url --model m1; stty -g >after2" Enter
 	prompt
-	pkill -TERM -x "$(basename "$SHEAF_BIN")" -P "$(tmux -L chat list-panes -F '#{pane_pid}')"
+	pkill -TERM -x "$(basename "$SHEAF_BIN")" -P "$(in_tmux list-panes -F '#{pane_pid}')"
 	for _ in $(seq 100); do
 		[ -s after2 ] && break
 		sleep 0.05
@@ -456,20 +466,20 @@ END
 
 # ---- In the docs -------------------------------------------------------
 
-# What docs/chat.md shows is what happens: in a block fenced as ````chat the first line is the
+# What README.md and docs/chat.md show is what happens: in a block fenced as chat the first line is the
 # command, every line behind a prompt is typed, and the screen must look like the block, with … as
 # in tools/check_docs. SHEAF_DOCS_WRITE=1 puts what happened into the file instead.
-@test "docs/chat.md shows what happens" {
+@test "README.md and docs/chat.md show what happens" {
 	setup_chat
 	cat >block.py <<'END'
 import importlib.machinery, importlib.util, os, re, sys
-root, step, number, screen = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4:]
-path = root + "/docs/chat.md"
+root, path, step, number, screen = *sys.argv[1:4], int(sys.argv[4]), sys.argv[5:]
+path = root + "/" + path
 text = open(path, encoding="utf-8").read()
-blocks = list(re.finditer(r"^````chat\n(.*?)^````$", text, re.M | re.S))
+blocks = list(re.finditer(r"^(````?)chat\n(.*?)^\1$", text, re.M | re.S))
 if number >= len(blocks):
     sys.exit(3)
-block = blocks[number].group(1)
+block = blocks[number].group(2)
 command, shown = block.split("\n", 1)
 if step == "command":
     print(command.removeprefix("$ sheaf chat "))
@@ -483,22 +493,25 @@ else:
     if not check_docs.matches(shown, happened):
         if not os.environ.get("SHEAF_DOCS_WRITE"):
             sys.exit("shown:\n%s\nhappened:\n%s" % (shown, happened))
-        a, b = blocks[number].span(1)
+        a, b = blocks[number].span(2)
         open(path, "w", encoding="utf-8").write(text[:a] + command + "\n" + happened + text[b:])
 END
-	local block=0 command
-	while command=$(python3 block.py "$root" command $block); do
-		local address
-		address=$(grep -o 'http://[^ ]*' <<<"$command" || true)
-		tmux -L chat kill-server 2>/dev/null || true
-		start ${command/"$address"/"$url"}
-		while IFS= read -r text; do
-			say "$text"
-		done < <(python3 block.py "$root" typed $block)
-		wait_for 'left with 0'
-		screen | sed -e '/^left with 0$/,$d' -e "s|$url|$address|" -e 's/ *$//' >screen
-		python3 block.py "$root" compare $block screen
-		block=$((block + 1))
+	local file block command address
+	for file in docs/chat.md README.md; do
+		block=0
+		while command=$(python3 block.py "$root" $file command $block); do
+			address=$(grep -o 'http://[^ ]*' <<<"$command" || true)
+			close_terminal
+			start ${command/"$address"/"$url"}
+			while IFS= read -r text; do
+				say "$text"
+			done < <(python3 block.py "$root" $file typed $block)
+			wait_for 'left with 0'
+			screen | sed -e '/^left with 0$/,$d' -e "s|$url|$address|" -e 's/ *$//' >screen
+			python3 block.py "$root" $file compare $block screen
+			block=$((block + 1))
+		done
+		[ "$block" -ge 1 ]
+		rm -rf "$store"
 	done
-	[ "$block" -ge 2 ]
 }

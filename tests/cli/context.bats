@@ -144,6 +144,10 @@ print(json.dumps({"role": "tool", "content": [{"type": "tool_result", "tool_resu
 	[[ $stderr =~ about\ [0-9,]+\ tokens ]]
 	run --separate-stderr -1 sheaf context demo -f openai-chat -m m1 --bytes 60000
 	[ -z "$output" ]
+	run --separate-stderr -0 sheaf context demo -f openai-chat -m m1 --bytes 60000 --elide outputs
+	[ "${#output}" -le 60000 ]
+	[[ $stderr == *'note: '* ]]
+	run -0 sheaf context demo -f openai-chat -m m1 --bytes 60000 --elide images,outputs --check
 	run -2 sheaf context demo -f openai-chat -m m1 --elide everything
 }
 
