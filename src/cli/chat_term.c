@@ -57,7 +57,7 @@ static void resized(int number)
 
 bool term_start(void)
 {
-	static const int ends[] = {SIGTERM, SIGHUP, SIGQUIT};
+	static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 	const char *kind = getenv("TERM");
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) || kind == NULL || kind[0] == '\0' ||
 	    strcmp(kind, "dumb") == 0 || tcgetattr(STDIN_FILENO, &found) != 0)

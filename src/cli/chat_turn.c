@@ -45,8 +45,12 @@ static void stop(int number)
 
 static void catch_stop(sheaf_cancel *cancel)
 {
+	static void (*before)(int) = SIG_DFL;
 	running = cancel;
-	signal(SIGINT, cancel != NULL ? stop : SIG_DFL);
+	if (cancel != NULL)
+		before = signal(SIGINT, stop);
+	else
+		signal(SIGINT, before);
 }
 
 /* ---- Showing ----------------------------------------------------------- */
@@ -235,8 +239,10 @@ int chat_ask(chat *ch, sheaf_str text)
 	if (cancel == NULL)
 		return fail_memory(ch->c);
 	int rc = chat_session(ch);
-	if (rc != 0)
+	if (rc != 0) {
+		line_prefill(&ch->line, text);
 		return rc;
+	}
 	_cleanup_(showing_done) showing s;
 	start_showing(&s, ch);
 	if ((rc = make_agent(ch, &s, NULL, &agent)) != 0)
@@ -250,6 +256,9 @@ int chat_ask(chat *ch, sheaf_str text)
 		rc = sheaf_agent_run(&turn, agent, NULL, 0, &how, &ch->c->err);
 	catch_stop(NULL);
 	flow_end(&s.text);
+	/* What did not come as far as the log is on the line again. */
+	if (text.ptr != NULL && (turn == NULL || turn->records->count == 0))
+		line_prefill(&ch->line, text);
 	if (turn != NULL && ch->c->json)
 		put_records(turn);
 	else if (turn != NULL && ch->terminal && (rc == 0 || rc == SHEAF_CANCELLED))

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/str.h"
 #include "chat.h"
@@ -212,6 +213,7 @@ static int answer(chat *ch)
 {
 	sheaf_str text = buf_view(&ch->line.text);
 	int rc = 0;
+	ch->c->screen.now_us = clock_now_us(); /* a chat may be open for days */
 	while (text.len != 0 && (text.ptr[text.len - 1] == '\n' || text.ptr[text.len - 1] == ' '))
 		text.len--;
 	if (text.len == 0)

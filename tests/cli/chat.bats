@@ -284,6 +284,18 @@ END
 	sheaf tree demo | grep -q 'Make the parser faster.'
 }
 
+@test "what cannot be stored is on the line again" {
+	setup_chat
+	start demo --url "$url" --model m1
+	say 'Make the parser faster.'
+	wait_for '@2 ·'
+	prompt
+	sheaf rm --force demo
+	say 'Is this kept?'
+	wait_for 'sheaf: the session was deleted'
+	wait_for '> Is this kept?' 2
+}
+
 @test "retry asks again and keeps the other answer in the tree" {
 	setup_chat
 	start demo --url "$url" --model m1
