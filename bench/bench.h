@@ -56,6 +56,7 @@ int bench_list_100k(bench *b);
 int bench_list_cold(bench *b);
 int bench_context_growth(bench *b);
 int bench_plan(bench *b);
+int bench_render(bench *b);
 int bench_pg_append(bench *b);
 int bench_pg_batch(bench *b);
 int bench_pg_tail(bench *b);

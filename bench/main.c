@@ -27,6 +27,7 @@ static const struct {
 	{"list-cold", bench_list_cold},
 	{"context-growth", bench_context_growth},
 	{"plan", bench_plan},
+	{"render", bench_render},
 	{"pg-append", bench_pg_append},
 	{"pg-batch", bench_pg_batch},
 	{"pg-tail", bench_pg_tail},

@@ -63,11 +63,6 @@ void buf_add_slow(buf *b, const void *ptr, size_t len)
 	b->len += len;
 }
 
-void buf_char(buf *b, char c)
-{
-	buf_add(b, &c, 1);
-}
-
 void buf_u64(buf *b, uint64_t value)
 {
 	static const char pairs[] = "00010203040506070809101112131415161718192021222324"
@@ -149,7 +144,7 @@ void buf_nul(buf *b)
 #define JSON_PIECE 4096u
 #define JSON_WORST 6u
 
-static char *escape_one(char *out, char c)
+static inline char *escape_one(char *out, char c)
 {
 	static const char hex[] = "0123456789abcdef";
 	static const char shorts[32] = {
@@ -176,6 +171,14 @@ static char *escape_one(char *out, char c)
  */
 static char *escape_run(char *out, const char *p, const char *end)
 {
+	while ((size_t)(end - p) >= 2 * SCAN_WIDTH) {
+		size_t plain = scan_blocks_special(p);
+		memcpy(out, p, 2 * SCAN_WIDTH);
+		p += plain;
+		out += plain;
+		if (plain < 2 * SCAN_WIDTH)
+			out = escape_one(out, *p++);
+	}
 	while ((size_t)(end - p) >= SCAN_WIDTH) {
 		size_t plain = scan_block_special(p);
 		memcpy(out, p, SCAN_WIDTH);

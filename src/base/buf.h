@@ -50,7 +50,14 @@ static inline void buf_str(buf *b, sheaf_str s)
 
 #define buf_lit(b, literal) buf_add((b), (literal), sizeof(literal) - 1)
 
-void buf_char(buf *b, char c);
+static inline void buf_char(buf *b, char c)
+{
+	if (b->status == 0 && b->len < b->room)
+		b->ptr[b->len++] = c;
+	else
+		buf_add_slow(b, &c, 1);
+}
+
 void buf_u64(buf *b, uint64_t value); /* decimal */
 void buf_i64(buf *b, int64_t value);
 void buf_format(buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -100,16 +100,8 @@ void map_free(map *m)
 	*m = (map)MAP_INIT;
 }
 
-/* The key is replaced with the value: the old one may have lived in the old value. */
-int map_set(map *m, sheaf_str key, uint64_t value)
+static int add_new(map *m, sheaf_str key, uint64_t hash, uint64_t value)
 {
-	uint64_t hash = key_hash(key);
-	map_slot *slot = find(m, key, hash);
-	if (slot != NULL) {
-		slot->key = key_kept(key);
-		slot->value = value;
-		return 0;
-	}
 	if (m->used + 1 > m->room - m->room / 4) {
 		int rc = rebuild(m);
 		if (rc != 0)
@@ -118,6 +110,28 @@ int map_set(map *m, sheaf_str key, uint64_t value)
 	put_new(m->slots, m->room, (map_slot){hash, key_kept(key), value});
 	m->used++;
 	m->count++;
+	return 0;
+}
+
+/* The key is replaced with the value: the old one may have lived in the old value. */
+int map_set(map *m, sheaf_str key, uint64_t value)
+{
+	uint64_t hash = key_hash(key);
+	map_slot *slot = find(m, key, hash);
+	if (slot == NULL)
+		return add_new(m, key, hash, value);
+	slot->key = key_kept(key);
+	slot->value = value;
+	return 0;
+}
+
+int map_get_or_set(map *m, sheaf_str key, uint64_t *value)
+{
+	uint64_t hash = key_hash(key);
+	const map_slot *slot = find(m, key, hash);
+	if (slot == NULL)
+		return add_new(m, key, hash, *value);
+	*value = slot->value;
 	return 0;
 }
 

@@ -30,6 +30,8 @@ typedef struct map {
 
 void map_free(map *m);
 int map_set(map *m, sheaf_str key, uint64_t value); /* 0 or SHEAF_NOMEM; replaces */
+/* The value of a key; one that is not there gets `*value`. 0 or SHEAF_NOMEM. */
+int map_get_or_set(map *m, sheaf_str key, uint64_t *value);
 bool map_get(const map *m, sheaf_str key, uint64_t *value);
 bool map_remove(map *m, sheaf_str key);
 

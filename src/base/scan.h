@@ -40,13 +40,27 @@ static inline size_t scan_first16(__m128i hits)
 	return mask != 0 ? (size_t)__builtin_ctz(mask) : SCAN_WIDTH;
 }
 
-static inline size_t scan_block_special(const char *p)
+static inline __m128i scan_special16(const char *p)
 {
 	__m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
 	__m128i control = _mm_cmpeq_epi8(_mm_min_epu8(v, _mm_set1_epi8(0x1f)), v);
 	__m128i quote = _mm_cmpeq_epi8(v, _mm_set1_epi8('"'));
 	__m128i slash = _mm_cmpeq_epi8(v, _mm_set1_epi8('\\'));
-	return scan_first16(_mm_or_si128(control, _mm_or_si128(quote, slash)));
+	return _mm_or_si128(control, _mm_or_si128(quote, slash));
+}
+
+static inline size_t scan_block_special(const char *p)
+{
+	return scan_first16(scan_special16(p));
+}
+
+/* The same over two blocks. */
+static inline size_t scan_blocks_special(const char *p)
+{
+	uint32_t low = (uint32_t)_mm_movemask_epi8(scan_special16(p));
+	uint32_t high = (uint32_t)_mm_movemask_epi8(scan_special16(p + SCAN_WIDTH));
+	uint32_t mask = low | high << SCAN_WIDTH;
+	return mask != 0 ? (size_t)__builtin_ctz(mask) : 2 * SCAN_WIDTH;
 }
 
 static inline size_t scan_block_structure(const char *p)
@@ -97,6 +111,12 @@ static inline size_t scan_block_special(const char *p)
 {
 	uint64_t v = scan_load8(p);
 	return scan_first8(scan_below(v, 0x20) | scan_equal(v, '"') | scan_equal(v, '\\'));
+}
+
+static inline size_t scan_blocks_special(const char *p)
+{
+	size_t at = scan_block_special(p);
+	return at < SCAN_WIDTH ? at : SCAN_WIDTH + scan_block_special(p + SCAN_WIDTH);
 }
 
 static inline size_t scan_block_structure(const char *p)

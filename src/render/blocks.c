@@ -22,40 +22,45 @@
 
 static void maker_free(maker *k)
 {
-	mem_free(k->blocks);
-	mem_free(k->messages);
 	mem_free(k->moved);
 	mem_free(k->calls);
 	mem_free(k->names);
 	map_free(&k->by_id);
-	map_free(&k->used);
+	map_free(&k->made);
 }
 
 /* ---- The list ------------------------------------------------------------ */
 
-int block_add(maker *k, const block *b)
+block *block_new(maker *k, int32_t kind, const sheaf_part *part)
 {
-	void *blocks = k->blocks;
-	int rc = mem_grow(&blocks, &k->block_room, k->block_count + 1, sizeof(*k->blocks));
-	if (rc != 0)
-		return rc;
-	k->blocks = blocks;
-	k->blocks[k->block_count++] = *b;
-	return 0;
+	if (k->block_count == k->block_room) {
+		void *blocks = k->blocks;
+		if (mem_grow(&blocks, &k->block_room, k->block_count + 1, sizeof(block)) != 0)
+			return NULL;
+		k->r->blocks = k->blocks = blocks;
+	}
+	block *b = &k->blocks[k->block_count++];
+	*b = (block){.kind = kind, .part = part};
+	return b;
 }
 
 static int text_add(maker *k, sheaf_str text, const sheaf_part *part)
 {
-	return block_add(k, &(block){.kind = SHEAF_PART_TEXT, .part = part, .text = text});
+	block *b = block_new(k, SHEAF_PART_TEXT, part);
+	if (b == NULL)
+		return SHEAF_NOMEM;
+	b->text = text;
+	return 0;
 }
 
 static int message_add(maker *k, block_role role, const sheaf_item *item)
 {
-	void *messages = k->messages;
-	int rc = mem_grow(&messages, &k->message_room, k->message_count + 1, sizeof(*k->messages));
-	if (rc != 0)
-		return rc;
-	k->messages = messages;
+	if (k->message_count == k->message_room) {
+		void *list = k->messages;
+		if (mem_grow(&list, &k->message_room, k->message_count + 1, sizeof(message)) != 0)
+			return SHEAF_NOMEM;
+		k->r->list = k->messages = list;
+	}
 	k->messages[k->message_count++] = (message){.role = role, .item = item};
 	k->begun = k->block_count;
 	return 0;
@@ -79,10 +84,14 @@ static int moved_flush(maker *k)
 	if (k->moved_count == 0)
 		return 0;
 	int rc = message_add(k, ROLE_USER, NULL);
-	for (size_t i = 0; rc == 0 && i < k->moved_count; i++)
-		rc = block_add(k, &k->moved[i]);
 	if (rc != 0)
 		return rc;
+	for (size_t i = 0; i < k->moved_count; i++) {
+		block *b = block_new(k, k->moved[i].kind, k->moved[i].part);
+		if (b == NULL)
+			return SHEAF_NOMEM;
+		*b = k->moved[i];
+	}
 	k->moved_count = 0;
 	message_end(k);
 	return 0;
@@ -130,12 +139,12 @@ bool text_is_blank(sheaf_str text)
 /* The members of a part's `ext` that are for this format; `format` may stand anywhere in it. */
 static int ext_members(maker *k, const sheaf_part *part, sheaf_str *out)
 {
-	sheaf_str members = members_inside(part->ext), key, value;
 	const char *name = k->r->rules->name;
 	*out = (sheaf_str){NULL, 0};
-	if (part->ext.len == 0 || !made_by_provider(k->item->message, k->r->o.provider))
+	if (!made_by_provider(k->item->message, k->r->o.provider))
 		return 0;
-	value = members_find(members, "format");
+	sheaf_str members = members_inside(part->ext), key;
+	sheaf_str value = members_find(members, "format");
 	if (value.len != strlen(name) + 2 || value.ptr[0] != '"' ||
 	    memcmp(value.ptr + 1, name, value.len - 2) != 0)
 		return 0;
@@ -216,24 +225,25 @@ static int stand_in(maker *k, const sheaf_part *part, bool in_result, block *b)
 
 static int media_add(maker *k, const sheaf_part *part, bool may, sheaf_str ext)
 {
-	block b = {.kind = part->kind, .part = part, .ext = ext};
-	if (!may || !is_taken(k->r, part)) {
-		int rc = stand_in(k, part, false, &b);
-		if (rc != 0)
-			return rc;
-	}
-	return block_add(k, &b);
+	block *b = block_new(k, part->kind, part);
+	if (b == NULL)
+		return SHEAF_NOMEM;
+	b->ext = ext;
+	return may && is_taken(k->r, part) ? 0 : stand_in(k, part, false, b);
 }
 
 static int thinking_add(maker *k, const sheaf_part *part, bool reply, bool own, sheaf_str ext)
 {
 	rendering *r = k->r;
-	if (reply && own && r->rules->has_thinking && part->signature.len != 0)
-		return block_add(k, &(block){.kind = SHEAF_PART_THINKING,
-		                             .part = part,
-		                             .text = part->text,
-		                             .signature = part->signature,
-		                             .ext = ext});
+	if (reply && own && r->rules->has_thinking && part->signature.len != 0) {
+		block *b = block_new(k, SHEAF_PART_THINKING, part);
+		if (b == NULL)
+			return SHEAF_NOMEM;
+		b->text = part->text;
+		b->signature = part->signature;
+		b->ext = ext;
+		return 0;
+	}
 	if (!reply || !r->o.thinking_as_text || part->redacted || text_is_blank(part->text))
 		return note_add(r, SHEAF_NOTE_FOREIGN_THINKING, k->item, (sheaf_str){NULL, 0});
 	int rc = note_add(r, SHEAF_NOTE_THINKING_TEXT, k->item, (sheaf_str){NULL, 0});
@@ -255,26 +265,33 @@ static int opaque_add(maker *k, const sheaf_part *part, bool may)
 	}
 	if (!may)
 		return note_add(r, SHEAF_NOTE_FOREIGN_PART, k->item, part->provider);
-	return block_add(k, &(block){.kind = SHEAF_PART_OPAQUE, .part = part});
+	return block_new(k, SHEAF_PART_OPAQUE, part) != NULL ? 0 : SHEAF_NOMEM;
+}
+
+static int said_text(maker *k, const sheaf_part *part, bool signature, sheaf_str ext)
+{
+	if (part->text.len == 0 || (!k->r->rules->blank_text && text_is_blank(part->text)))
+		return note_add(k->r, SHEAF_NOTE_EMPTY_TEXT, k->item, (sheaf_str){NULL, 0});
+	block *b = block_new(k, SHEAF_PART_TEXT, part);
+	if (b == NULL)
+		return SHEAF_NOMEM;
+	b->text = part->text;
+	b->ext = ext;
+	if (signature)
+		b->signature = part->signature;
+	return 0;
 }
 
 static int part_add(maker *k, const sheaf_part *part, block_role role, bool own, bool with_ext)
 {
 	bool reply = role == ROLE_ASSISTANT, plain = role == ROLE_USER || reply;
 	sheaf_str ext = {NULL, 0};
-	int rc = with_ext ? ext_members(k, part, &ext) : 0;
+	int rc = with_ext && part->ext.len != 0 ? ext_members(k, part, &ext) : 0;
 	if (rc != 0)
 		return rc;
 	switch (part->kind) {
 	case SHEAF_PART_TEXT:
-		if (part->text.len == 0 || (!k->r->rules->blank_text && text_is_blank(part->text)))
-			return note_add(k->r, SHEAF_NOTE_EMPTY_TEXT, k->item, (sheaf_str){NULL, 0});
-		return block_add(k, &(block){.kind = SHEAF_PART_TEXT,
-		                             .part = part,
-		                             .text = part->text,
-		                             .signature = reply && own ? part->signature
-		                                                       : (sheaf_str){NULL, 0},
-		                             .ext = ext});
+		return said_text(k, part, reply && own, ext);
 	case SHEAF_PART_THINKING:
 		return thinking_add(k, part, reply, own, ext);
 	case SHEAF_PART_IMAGE:
@@ -361,6 +378,16 @@ static int result_part(maker *k, const block *result, const sheaf_part *part, bl
 	return rc;
 }
 
+static int result_parts(maker *k, block *result, const sheaf_part *part)
+{
+	block *parts = arena_alloc(k->r->arena, part->part_count * sizeof(*parts));
+	int rc = parts != NULL ? 0 : SHEAF_NOMEM;
+	for (size_t i = 0; rc == 0 && i < part->part_count; i++)
+		rc = result_part(k, result, part->parts[i], parts, &result->part_count);
+	result->parts = result->part_count != 0 ? parts : NULL;
+	return rc;
+}
+
 static int result_add(maker *k, const sheaf_part *part)
 {
 	block b = {.kind = SHEAF_PART_TOOL_RESULT,
@@ -368,21 +395,20 @@ static int result_add(maker *k, const sheaf_part *part)
 	           .said_error = part->is_error >= 0,
 	           .part = part,
 	           .text = part->text};
-	bool found;
-	int rc = call_answer(k, &b, part->tool_use_id, &found);
-	if (rc == 0 && !found)
+	int rc = 0;
+	if (!call_answer(k, &b, part->tool_use_id))
 		return note_add(k->r, SHEAF_NOTE_ORPHAN_ANSWER, k->item, part->tool_use_id);
-	if (rc == 0)
+	if (part->ext.len != 0)
 		rc = ext_members(k, part, &b.ext);
-	if (rc != 0 || part->part_count == 0)
-		return rc != 0 ? rc : block_add(k, &b);
-	block *parts = arena_alloc(k->r->arena, part->part_count * sizeof(*parts));
-	if (parts == NULL)
+	if (rc == 0 && part->part_count != 0)
+		rc = result_parts(k, &b, part);
+	if (rc != 0)
+		return rc;
+	block *to = block_new(k, b.kind, part);
+	if (to == NULL)
 		return SHEAF_NOMEM;
-	for (size_t i = 0; rc == 0 && i < part->part_count; i++)
-		rc = result_part(k, &b, part->parts[i], parts, &b.part_count);
-	b.parts = b.part_count != 0 ? parts : NULL;
-	return rc != 0 ? rc : block_add(k, &b);
+	*to = b;
+	return 0;
 }
 
 /* The results in an item, all of them answers to the calls before: one message with its neighbours. */
@@ -396,8 +422,7 @@ static int results_add(maker *k)
 			continue;
 		if (!begun) {
 			begun = true;
-			if (k->message_count == 0 ||
-			    k->messages[k->message_count - 1].role != ROLE_TOOL)
+			if (k->messages[k->message_count - 1].role != ROLE_TOOL)
 				rc = message_begin(k, ROLE_TOOL);
 		}
 		if (rc == 0)
@@ -462,7 +487,7 @@ static bool is_plain_text(const sheaf_message_view *view)
 /* What a conversation begins with as the system's is system text where there is no such role. */
 static bool is_hoisted(const maker *k)
 {
-	return k->message_count == 0 && !k->r->rules->has_system &&
+	return k->message_count == 1 && !k->r->rules->has_system &&
 	       is_system(k->item->message->role) && is_plain_text(k->item->message) &&
 	       !is_imported(k);
 }
@@ -564,22 +589,10 @@ static int reply_finish(maker *k)
 	return 0;
 }
 
-/* Answers to one message may come in several items: nothing may come between them. */
-static bool is_all_results(const sheaf_message_view *view)
-{
-	for (size_t i = 0; i < view->part_count; i++) {
-		if (view->parts[i]->kind != SHEAF_PART_TOOL_RESULT)
-			return false;
-	}
-	return view->part_count != 0;
-}
-
 static int said_add(maker *k)
 {
 	const sheaf_message_view *view = k->item->message;
 	bool worded;
-	if (is_all_results(view))
-		return 0;
 	if (is_hoisted(k))
 		return hoist(k);
 	block_role role = role_of(k, &worded);
@@ -610,8 +623,6 @@ static int strays_add(maker *k)
 	const sheaf_message_view *view = k->item->message;
 	bool begun = false;
 	int rc = 0;
-	if (str_is(view->role, SHEAF_ROLE_ASSISTANT))
-		return 0;
 	for (size_t i = 0; rc == 0 && i < view->part_count; i++) {
 		if (view->parts[i]->kind != SHEAF_PART_TOOL_USE)
 			continue;
@@ -644,50 +655,100 @@ static int tools_make(maker *k)
 	return note_add(r, SHEAF_NOTE_TOOLS, NULL, tool->name);
 }
 
-/* Copies the list into the arena, with an opening line before it where it is needed. */
+/*
+ * Room for what will mostly do, and the opening line: it stands before the list
+ * whether it is needed or not.
+ */
+static int list_begin(maker *k)
+{
+	size_t count = k->r->context->count;
+	void *blocks = NULL, *messages = NULL;
+	int rc = mem_grow(&blocks, &k->block_room, 2 * count + 2, sizeof(*k->blocks));
+	k->r->blocks = k->blocks = blocks;
+	if (rc == 0)
+		rc = mem_grow(&messages, &k->message_room, count + 2, sizeof(*k->messages));
+	k->r->list = k->messages = messages;
+	if (rc == 0)
+		rc = message_add(k, ROLE_USER, NULL);
+	if (rc == 0)
+		rc = text_add(k, SHEAF_STR(OPENING), NULL);
+	if (rc == 0)
+		message_end(k);
+	return rc;
+}
+
 static int list_finish(maker *k)
 {
 	rendering *r = k->r;
-	bool opening = r->rules->opens_with_user && k->messages[0].role != ROLE_USER;
-	size_t count = k->message_count + opening;
-	message *messages = arena_alloc(r->arena, count * sizeof(*messages));
-	block *blocks = arena_alloc(r->arena, (k->block_count + 1) * sizeof(*blocks));
-	if (messages == NULL || blocks == NULL)
-		return SHEAF_NOMEM;
-	blocks[0] = (block){.kind = SHEAF_PART_TEXT, .text = SHEAF_STR(OPENING)};
-	memcpy(blocks + 1, k->blocks, k->block_count * sizeof(*blocks));
-	memcpy(messages + opening, k->messages, k->message_count * sizeof(*messages));
-	if (opening)
-		messages[0] = (message){.role = ROLE_USER, .blocks = blocks, .count = 1};
-	block *at = blocks + 1;
-	for (size_t i = opening; i < count; at += messages[i++].count)
-		messages[i].blocks = at;
-	r->messages = messages;
-	r->message_count = count;
-	int rc = opening ? note_add(r, SHEAF_NOTE_OPENING, k->messages[0].item,
-	                            (sheaf_str){NULL, 0})
-	                 : 0;
-	if (rc == 0 && messages[count - 1].role == ROLE_ASSISTANT)
-		rc = note_add(r, SHEAF_NOTE_PREFILL, messages[count - 1].item,
-		              (sheaf_str){NULL, 0});
+	bool opening = r->rules->opens_with_user && k->messages[1].role != ROLE_USER;
+	const sheaf_str none = {NULL, 0};
+	block *at = k->blocks;
+	for (size_t i = 0; i < k->message_count; at += k->messages[i++].count)
+		k->messages[i].blocks = at;
+	r->messages = opening ? k->messages : k->messages + 1;
+	r->message_count = opening ? k->message_count : k->message_count - 1;
+	int rc = opening ? note_add(r, SHEAF_NOTE_OPENING, k->messages[1].item, none) : 0;
+	const message *last = &r->messages[r->message_count - 1];
+	if (rc == 0 && last->role == ROLE_ASSISTANT)
+		rc = note_add(r, SHEAF_NOTE_PREFILL, last->item, none);
 	return rc;
+}
+
+/* Which kinds of parts a message has, a bit for each. */
+static unsigned kinds_of(const sheaf_message_view *view)
+{
+	unsigned kinds = 0;
+	for (size_t i = 0; i < view->part_count; i++) {
+		int32_t kind = view->parts[i]->kind;
+		kinds |= kind > 0 && kind <= SHEAF_PART_OPAQUE ? 1u << kind : 1u;
+	}
+	return kinds;
+}
+
+static int item_add(maker *k)
+{
+	const sheaf_message_view *view = k->item->message;
+	const unsigned results = 1u << SHEAF_PART_TOOL_RESULT, calls = 1u << SHEAF_PART_TOOL_USE;
+	unsigned kinds = kinds_of(view);
+	int rc = kinds & results ? results_add(k) : 0;
+	/* Answers to one message may come in several items: nothing may come between them. */
+	if (rc == 0 && kinds != results)
+		rc = said_add(k);
+	if (rc == 0 && kinds & calls && !str_is(view->role, SHEAF_ROLE_ASSISTANT))
+		rc = strays_add(k);
+	return rc;
+}
+
+/*
+ * Items, messages and parts lie anywhere in memory, and little is done with
+ * each: they are asked for ahead, one step of the way at a time.
+ */
+static void look_ahead(const sheaf_item *const *items, size_t left)
+{
+	if (left > 12)
+		__builtin_prefetch(items[12]);
+	if (left > 9)
+		__builtin_prefetch(&items[9]->message->part_count);
+	if (left > 6)
+		__builtin_prefetch(items[6]->message->parts);
+	if (left > 3 && items[3]->message->part_count != 0)
+		__builtin_prefetch(items[3]->message->parts[0]);
 }
 
 int blocks_make(rendering *r, sheaf_error *err)
 {
-	_cleanup_(maker_free) maker k = {.r = r, .by_id = MAP_INIT, .used = MAP_INIT};
-	int rc = 0;
-	for (size_t i = 0; rc == 0 && i < r->context->count; i++) {
-		k.item = r->context->items[i];
-		rc = results_add(&k);
-		if (rc == 0)
-			rc = said_add(&k);
-		if (rc == 0)
-			rc = strays_add(&k);
+	_cleanup_(maker_free) maker k = {.r = r, .by_id = MAP_INIT, .made = MAP_INIT};
+	const sheaf_item *const *items = r->context->items;
+	size_t count = r->context->count;
+	int rc = list_begin(&k);
+	for (size_t i = 0; rc == 0 && i < count; i++) {
+		k.item = items[i];
+		look_ahead(items + i, count - i);
+		rc = item_add(&k);
 	}
 	if (rc == 0)
 		rc = moved_flush(&k);
-	if (rc == 0 && k.message_count == 0)
+	if (rc == 0 && k.message_count == 1)
 		return err_set(err, SHEAF_CONTEXT, "there is nothing to send");
 	if (rc == 0)
 		rc = tools_make(&k);

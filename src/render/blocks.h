@@ -14,7 +14,8 @@ typedef struct call_name {
 
 typedef struct call_at {
 	size_t block;
-	size_t next;
+	size_t name; /* in names */
+	size_t next; /* the next one of its name, NONE at the end */
 } call_at;
 
 typedef struct maker {
@@ -29,19 +30,20 @@ typedef struct maker {
 	size_t moved_count, moved_room;
 	call_at *calls;
 	size_t call_count, call_room;
+	size_t awaited; /* the call that is most likely answered next */
 	call_name *names;
 	size_t name_count, name_room;
 	map by_id; /* id as it is recorded -> index in names */
-	map used;  /* ids as they are sent */
+	map made;  /* ids that were made up here */
 } maker;
 
-/* Adds a copy of `b` to the last message. */
-int block_add(maker *k, const block *b);
+/* A new block at the end of the last message; NULL when out of memory. */
+block *block_new(maker *k, int32_t kind, const sheaf_part *part);
 
 /* Gives a call its id, name and input, and adds it. */
 int call_add(maker *k, const sheaf_part *part, bool own, sheaf_str ext);
 
-/* Gives a result the id and name of the call it answers; *found is false if there is none. */
-int call_answer(maker *k, block *result, sheaf_str id, bool *found);
+/* Gives a result the id and name of the call it answers; false if there is none. */
+bool call_answer(maker *k, block *result, sheaf_str id);
 
 #endif

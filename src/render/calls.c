@@ -8,22 +8,25 @@
 #define NONE SIZE_MAX
 #define ID_MADE_LEN 21u /* "call_" and 16 digits */
 
-static int name_of(maker *k, sheaf_str id, call_name **out)
+const bool id_chars[256] = {
+	['0' ... '9'] = true, ['A' ... 'Z'] = true, ['a' ... 'z'] = true,
+	['_'] = true,         ['-'] = true,
+};
+
+static int name_of(maker *k, sheaf_str id, size_t *out)
 {
-	uint64_t at;
-	if (!map_get(&k->by_id, id, &at)) {
-		void *names = k->names;
-		int rc = mem_grow(&names, &k->name_room, k->name_count + 1, sizeof(*k->names));
-		if (rc != 0)
-			return rc;
-		k->names = names;
-		at = k->name_count;
-		rc = map_set(&k->by_id, id, at);
-		if (rc != 0)
-			return rc;
+	uint64_t at = k->name_count;
+	void *names = k->names;
+	int rc = mem_grow(&names, &k->name_room, k->name_count + 1, sizeof(*k->names));
+	if (rc != 0)
+		return rc;
+	k->names = names;
+	rc = map_get_or_set(&k->by_id, id, &at);
+	if (rc != 0)
+		return rc;
+	if (at == k->name_count)
 		k->names[k->name_count++] = (call_name){0, NONE, NONE};
-	}
-	*out = &k->names[at];
+	*out = (size_t)at;
 	return 0;
 }
 
@@ -56,20 +59,24 @@ static sheaf_str id_made(maker *k, sheaf_str id, uint64_t salt)
 	return str_make(text, ID_MADE_LEN);
 }
 
+/*
+ * An id stays if it may and no call before has it: then it is the first of its
+ * name, and none that was made up is the same.
+ */
 static int id_give(maker *k, sheaf_str id, uint64_t times, sheaf_str *out)
 {
-	uint64_t salt = times;
+	uint64_t salt = times, at;
 	*out = id;
-	while (!id_is_good(k, *out) || map_get(&k->used, *out, &(uint64_t){0})) {
+	if (times == 1 && id_is_good(k, id) && !map_get(&k->made, id, &at))
+		return 0;
+	do {
 		*out = id_made(k, id, salt);
 		if (out->ptr == NULL)
 			return SHEAF_NOMEM;
 		salt += UINT64_C(1) << 32;
-	}
-	int rc = map_set(&k->used, *out, 1);
-	if (rc != 0 || out->ptr == id.ptr)
-		return rc;
-	return note_add(k->r, SHEAF_NOTE_RENAMED, k->item, id);
+	} while (map_get(&k->made, *out, &at) || map_get(&k->by_id, *out, &at));
+	int rc = map_set(&k->made, *out, 1);
+	return rc != 0 ? rc : note_add(k->r, SHEAF_NOTE_RENAMED, k->item, id);
 }
 
 static int tool_name(maker *k, sheaf_str name, sheaf_str *out)
@@ -148,42 +155,58 @@ static int input_make(maker *k, const sheaf_part *part, sheaf_str *out)
 
 int call_add(maker *k, const sheaf_part *part, bool own, sheaf_str ext)
 {
-	call_name *name;
-	block b = {.kind = SHEAF_PART_TOOL_USE, .part = part, .ext = ext};
+	size_t at;
+	block *b = block_new(k, SHEAF_PART_TOOL_USE, part);
+	if (b == NULL)
+		return SHEAF_NOMEM;
+	b->ext = ext;
 	if (own)
-		b.signature = part->signature;
-	int rc = name_of(k, part->id, &name);
+		b->signature = part->signature;
+	int rc = name_of(k, part->id, &at);
 	if (rc == 0)
-		rc = id_give(k, part->id, ++name->times, &b.id);
+		rc = id_give(k, part->id, ++k->names[at].times, &b->id);
 	if (rc == 0)
-		rc = tool_name(k, part->name, &b.name);
+		rc = tool_name(k, part->name, &b->name);
 	if (rc == 0)
-		rc = input_make(k, part, &b.input);
+		rc = input_make(k, part, &b->input);
 	void *calls = k->calls;
 	if (rc == 0)
 		rc = mem_grow(&calls, &k->call_room, k->call_count + 1, sizeof(*k->calls));
 	if (rc != 0)
 		return rc;
 	k->calls = calls;
-	k->calls[k->call_count] = (call_at){k->block_count, NONE};
+	k->calls[k->call_count] = (call_at){k->block_count - 1, at, NONE};
+	call_name *name = &k->names[at];
 	if (name->open == NONE)
 		name->open = k->call_count;
 	else
 		k->calls[name->last].next = k->call_count;
 	name->last = k->call_count++;
-	return block_add(k, &b);
+	return 0;
 }
 
-int call_answer(maker *k, block *result, sheaf_str id, bool *found)
+/* Tools mostly answer in the order they were called: then no id is looked up. */
+static call_name *name_awaited(maker *k, sheaf_str id)
 {
-	call_name *name;
-	int rc = name_of(k, id, &name);
-	*found = rc == 0 && name->open != NONE;
-	if (!*found)
-		return rc;
-	const block *call = &k->blocks[k->calls[name->open].block];
-	result->id = call->id;
-	result->name = call->name;
-	name->open = k->calls[name->open].next;
-	return 0;
+	if (k->awaited >= k->call_count)
+		return NULL;
+	const call_at *c = &k->calls[k->awaited];
+	call_name *name = &k->names[c->name];
+	return name->open == k->awaited && str_eq(k->blocks[c->block].part->id, id) ? name : NULL;
+}
+
+bool call_answer(maker *k, block *result, sheaf_str id)
+{
+	call_name *name = name_awaited(k, id);
+	uint64_t at;
+	if (name == NULL && map_get(&k->by_id, id, &at))
+		name = &k->names[at];
+	if (name == NULL || name->open == NONE)
+		return false;
+	const call_at *c = &k->calls[name->open];
+	result->id = k->blocks[c->block].id;
+	result->name = k->blocks[c->block].name;
+	k->awaited = name->open + 1;
+	name->open = c->next;
+	return true;
 }

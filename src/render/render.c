@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "entry/members.h"
 
+#define BODY_ROOM 32768u
 #define MEDIA_TOKENS 1500u
 #define PAGE_BYTES 40000u
 
@@ -292,6 +293,8 @@ static void rendering_free(rendering *r)
 {
 	arena_free(r->arena);
 	mem_free(r->notes);
+	mem_free(r->list);
+	mem_free(r->blocks);
 }
 
 /* Models are named in addresses by some: what is no plain character there is escaped. */
@@ -428,7 +431,9 @@ int sheaf_render(sheaf_request **out, const sheaf_context *context,
 	/* Where something may be left out it must be known how much is too much. */
 	size_t most = r.o.elide != 0 ? SIZE_MAX / 2 : r.o.bytes_max;
 	_cleanup_(buf_free) buf body = BUF_INIT(most);
-	if (buf_reserve(&body, context->bytes < most ? context->bytes : most) != 0)
+	/* Nearly always enough, so that nothing is moved. */
+	size_t guess = context->bytes + context->bytes / 4 + BODY_ROOM;
+	if (buf_reserve(&body, guess < most ? guess : most) != 0)
 		return err_nomem(err);
 	rc = body_make(&r, &body, err);
 	return rc != 0 ? rc : result_make(out, &r, &body, err);

@@ -96,6 +96,8 @@ struct rendering {
 	arena *arena;
 	const message *messages; /* never two of role TOOL one after the other */
 	size_t message_count;
+	message *list; /* where they and their blocks are; not in the arena, for they grow */
+	block *blocks;
 	const sheaf_tool *tools; /* given, or made from the calls where tools_required */
 	size_t tool_count;
 	sheaf_note **notes;
@@ -105,10 +107,11 @@ struct rendering {
 };
 
 /* Characters of ids and of tools' names. */
+extern const bool id_chars[256];
+
 static inline bool id_char(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	       c == '_' || c == '-';
+	return id_chars[(unsigned char)c];
 }
 
 static inline bool name_may_begin(char c)

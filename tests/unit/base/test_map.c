@@ -200,11 +200,34 @@ static void test_out_of_memory(void **state)
 
 #define T(name) cmocka_unit_test_setup_teardown(name, install, no_leak)
 
+static void asked_and_set_at_once(void **state)
+{
+	(void)state;
+	map m = MAP_INIT;
+	char keys[200][8];
+	for (uint64_t round = 0; round < 2; round++) {
+		for (uint64_t i = 0; i < 200; i++) {
+			uint64_t value = i + 1000 * round;
+			(void)snprintf(keys[i], sizeof(keys[i]), "k%u", (unsigned)i);
+			assert_int_equal(map_get_or_set(&m, sheaf_str_of(keys[i]), &value), 0);
+			assert_int_equal(value, i);
+			assert_int_equal(m.count, round == 0 ? i + 1 : 200);
+		}
+	}
+	map_free(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_empty),  T(test_set_get_replace),     T(test_odd_keys),      T(test_each),
-		T(test_random), T(test_churn_does_not_grow), T(test_out_of_memory),
+		cmocka_unit_test(asked_and_set_at_once),
+		T(test_empty),
+		T(test_set_get_replace),
+		T(test_odd_keys),
+		T(test_each),
+		T(test_random),
+		T(test_churn_does_not_grow),
+		T(test_out_of_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
