@@ -163,7 +163,7 @@ static void a_long_turn_marks_twice(void **state)
 		sheaf_message *m = sheaf_message_new("assistant"), *t = sheaf_message_new("tool");
 		sheaf_message_text(m, SHEAF_STR("many"));
 		for (size_t i = 0; i < calls; i++) {
-			char id[8];
+			char id[24];
 			(void)snprintf(id, sizeof(id), "c%zu", i);
 			sheaf_message_tool_use(m, sheaf_str_of(id), SHEAF_STR("a"),
 			                       SHEAF_STR("{}"));
