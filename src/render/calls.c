@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "entry/members.h"
 
 #define NONE SIZE_MAX
 #define ID_MADE_LEN 21u /* "call_" and 16 digits */
@@ -127,6 +128,28 @@ static int input_wrap(maker *k, sheaf_str input, bool is_json, sheaf_str *out)
 	return ok ? 0 : SHEAF_NOMEM;
 }
 
+/* Whether JSON that was kept as text can stand in a body: no key twice, no half of a character. */
+static int input_check(sheaf_str input, bool *good)
+{
+	_cleanup_(buf_free) buf tight = BUF_INIT(SIZE_MAX / 2);
+	const char *end = input.ptr + input.len;
+	for (const char *p = input.ptr; p < end;) {
+		const char *from = p;
+		if (*p == '"') {
+			const char *close = members_string_end(p + 1, end);
+			p = close != NULL ? close + 1 : end;
+		} else {
+			p++;
+		}
+		/* Line breaks between tokens are nothing to mind. */
+		if (*from != ' ' && *from != '\t' && *from != '\n' && *from != '\r')
+			buf_add(&tight, from, (size_t)(p - from));
+	}
+	int rc = tight.status == 0 ? json_check(buf_view(&tight), JSON_NONE, NULL) : SHEAF_NOMEM;
+	*good = rc == 0;
+	return rc == SHEAF_NOMEM ? rc : 0;
+}
+
 static int input_make(maker *k, const sheaf_part *part, sheaf_str *out)
 {
 	_cleanup_(json_freep) json_doc *doc = NULL;
@@ -145,6 +168,8 @@ static int input_make(maker *k, const sheaf_part *part, sheaf_str *out)
 		if (rc == SHEAF_NOMEM)
 			return rc;
 		is_json = rc == 0;
+		if (is_json && (rc = input_check(input, &is_json)) != 0)
+			return rc;
 		is_object = is_json && json_type_of(json_root(doc)) == JSON_OBJECT;
 	}
 	if (is_object || !k->r->rules->input_object)

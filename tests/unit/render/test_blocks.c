@@ -256,12 +256,14 @@ static void names_and_inputs_are_as_a_format_takes_them(void **state)
 		{ANTHROPIC, "'name':'x','input_text':'{\\n}'", CALLS("1", "x", "{\n}"), 0, 0},
 		{ANTHROPIC, "'name':'x','input_text':'[\\n]'", CALLS("1", "x", "{'input':[\n]}"), 0,
 	         1},
+		{ANTHROPIC, "'name':'x','input_text':'{ \\\"a\\\":1,\\n\\\"a\\\":2}'",
+	         CALLS("1", "x", "{'input_text':'{ \\'a\\':1,\\n\\'a\\':2}'}"), 0, 1},
 		{ANTHROPIC, "'name':'x','input_text':'{no'",
 	         CALLS("1", "x", "{'input_text':'{no'}"), 0, 1},
 	};
 	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		kit k;
-		char part[256], want[256];
+		char part[512], want[512];
 		kit_open(&k);
 		say(&k, "user", TEXT("1"));
 		(void)snprintf(part, sizeof(part), "{'type':'tool_use','tool_use':{'id':'1',%s}}",
