@@ -15,10 +15,11 @@
 
 typedef struct responses {
 	openai_writer w;
-	map ids;   /* of items, as they are spelled: each may stand in a request once */
-	map pairs; /* call ids, to PAIR_* */
-	bool bare; /* items of this reply go without ids */
-	bool open; /* a message item is, inside its content */
+	map ids;       /* of items, as they are spelled: each may stand in a request once */
+	bool *paired;  /* of each opaque block, in order: it has what it needs beside it */
+	size_t opaque; /* such blocks so far */
+	bool bare;     /* items of this reply go without ids */
+	bool open;     /* a message item is, inside its content */
 	/* Reasoning that nothing has followed yet: where it begins, and the elements before it. */
 	size_t tail, tail_count;
 	bool in_tail;
@@ -172,14 +173,6 @@ static void content_write(responses *s, const message *m, const block *b)
 
 /* ---- Opaque items ------------------------------------------------------------ */
 
-enum {
-	PAIR_CALL = 1,        /* there is a call … */
-	PAIR_BOTH = 2,        /* … and an answer after it */
-	PAIR_CALL_SENT = 4,   /* the call was written */
-	PAIR_ANSWER_SENT = 8, /* and its answer */
-	PAIR_TAKEN = 16       /* a plain call has that id */
-};
-
 typedef enum opaque_kind {
 	OPAQUE_NOTHING, /* no type, or reasoning that cannot be read again */
 	OPAQUE_PART,    /* belongs into a message's content */
@@ -225,51 +218,87 @@ static sheaf_str pair_key(const block *b, opaque_kind kind)
 	return str_make(key.ptr + 1, key.len - 2);
 }
 
-static void pair_note(responses *s, sheaf_str key, uint64_t what)
+/* What is known of a call id, other than the number of the opaque call that waits with it. */
+#define PAIR_USED UINT64_MAX
+
+typedef struct pairing {
+	responses *s;
+	map waiting;  /* call ids */
+	size_t *turn; /* of each opaque block that is a call */
+	size_t now;   /* so many times somebody has said something */
+	size_t at;
+} pairing;
+
+static void pair_set(pairing *p, sheaf_str key, uint64_t value)
 {
-	uint64_t state = 0;
-	(void)map_get(&s->pairs, key, &state);
-	if (key.len != 0 && map_set(&s->pairs, key, state | what) != 0)
-		s->w.rc = SHEAF_NOMEM;
+	if (key.len != 0 && map_set(&p->waiting, key, value) != 0)
+		p->s->w.rc = SHEAF_NOMEM;
 }
 
-/* Finds out which opaque calls have their answer, and which ids are taken. */
-static void pairs_find(responses *s)
+/*
+ * An answer belongs to the call before it with its id, if nobody has said
+ * anything in between: one that comes later must not bring back a call that
+ * requests have been sent without.
+ */
+static void pair_opaque(pairing *p, const block *b)
 {
-	const rendering *r = s->w.r;
-	uint64_t state;
-	for (size_t i = 0; i < r->message_count; i++) {
-		const message *m = &r->messages[i];
-		for (size_t k = 0; k < m->count; k++) {
-			const block *b = &m->blocks[k];
-			if (b->kind == SHEAF_PART_TOOL_USE)
-				pair_note(s, b->id, PAIR_TAKEN);
-			if (b->kind != SHEAF_PART_OPAQUE)
-				continue;
-			opaque_kind kind = opaque_kind_of(openai_opaque_type(b));
-			sheaf_str key = pair_key(b, kind);
-			if (kind == OPAQUE_CALL)
-				pair_note(s, key, PAIR_CALL);
-			else if (kind == OPAQUE_ANSWER && map_get(&s->pairs, key, &state) &&
-			         (state & PAIR_CALL) != 0)
-				pair_note(s, key, PAIR_BOTH);
-		}
+	opaque_kind kind = opaque_kind_of(openai_opaque_type(b));
+	bool *paired = p->s->paired;
+	size_t at = p->at++;
+	uint64_t call = PAIR_USED;
+	if (kind != OPAQUE_CALL && kind != OPAQUE_ANSWER) {
+		paired[at] = true;
+		return;
+	}
+	sheaf_str key = pair_key(b, kind);
+	bool known = map_get(&p->waiting, key, &call);
+	if (kind == OPAQUE_CALL && !(known && call == PAIR_USED)) {
+		p->turn[at] = p->now;
+		pair_set(p, key, at);
+	} else if (kind == OPAQUE_ANSWER && call != PAIR_USED && p->turn[call] == p->now) {
+		paired[call] = paired[at] = true;
+		pair_set(p, key, PAIR_USED);
 	}
 }
 
-/* Whether a call or an answer makes a pair with another one; each is sent once. */
-static bool pair_take(responses *s, const block *b, opaque_kind kind)
+static void pair_message(pairing *p, const message *m)
 {
-	sheaf_str key = pair_key(b, kind);
-	uint64_t state = 0;
-	if (key.len == 0 || !map_get(&s->pairs, key, &state) || (state & PAIR_TAKEN) != 0)
-		return false;
-	uint64_t before = kind == OPAQUE_CALL ? PAIR_BOTH : PAIR_CALL_SENT;
-	uint64_t after = kind == OPAQUE_CALL ? PAIR_CALL_SENT : PAIR_ANSWER_SENT;
-	if ((state & before) == 0 || (state & after) != 0)
-		return false;
-	pair_note(s, key, after);
-	return true;
+	p->now += m->role == ROLE_ASSISTANT;
+	for (size_t i = 0; i < m->count; i++) {
+		if (m->blocks[i].kind == SHEAF_PART_OPAQUE)
+			pair_opaque(p, &m->blocks[i]);
+		else if (m->role != ROLE_ASSISTANT && m->role != ROLE_TOOL)
+			p->now++;
+	}
+}
+
+/* Finds out which opaque calls have their answer. Ids of plain calls are not for them. */
+static void pairs_find(responses *s)
+{
+	const rendering *r = s->w.r;
+	pairing p = {.s = s, .waiting = MAP_INIT};
+	size_t opaque = 0;
+	for (size_t i = 0; i < r->message_count; i++) {
+		for (size_t k = 0; k < r->messages[i].count; k++)
+			opaque += r->messages[i].blocks[k].kind == SHEAF_PART_OPAQUE;
+	}
+	if (opaque == 0)
+		return;
+	s->paired = arena_zalloc(r->arena, opaque * sizeof(*s->paired));
+	p.turn = arena_zalloc(r->arena, opaque * sizeof(*p.turn));
+	if (s->paired == NULL || p.turn == NULL) {
+		s->w.rc = SHEAF_NOMEM;
+		return;
+	}
+	for (size_t i = 0; i < r->message_count; i++) {
+		for (size_t k = 0; k < r->messages[i].count; k++) {
+			if (r->messages[i].blocks[k].kind == SHEAF_PART_TOOL_USE)
+				pair_set(&p, r->messages[i].blocks[k].id, PAIR_USED);
+		}
+	}
+	for (size_t i = 0; i < r->message_count; i++)
+		pair_message(&p, &r->messages[i]);
+	map_free(&p.waiting);
 }
 
 static void opaque_bytes(responses *s, sheaf_str raw, bool without_id)
@@ -302,8 +331,6 @@ static bool opaque_item(responses *s, const block *b, opaque_kind kind, sheaf_st
 {
 	sheaf_str raw = members_trim(b->part->raw);
 	sheaf_str id = json_member_bytes(raw, "id");
-	if ((kind == OPAQUE_CALL || kind == OPAQUE_ANSWER) && !pair_take(s, b, kind))
-		return false;
 	if (id.ptr == NULL) {
 		content_close(s);
 		opaque_bytes(s, raw, false);
@@ -321,7 +348,7 @@ static bool opaque_item(responses *s, const block *b, opaque_kind kind, sheaf_st
 static void opaque_write(responses *s, const message *m, const block *b)
 {
 	sheaf_str type = openai_opaque_type(b);
-	opaque_kind kind = opaque_kind_of(type);
+	opaque_kind kind = s->paired[s->opaque++] ? opaque_kind_of(type) : OPAQUE_NOTHING;
 	bool sent = false;
 	if (kind == OPAQUE_PART) {
 		bool output = !str_starts(type, "input_");
@@ -530,13 +557,14 @@ static void options_write(responses *s)
 static void responses_done(responses *s)
 {
 	map_free(&s->ids);
-	map_free(&s->pairs);
 }
 
 int openai_responses_write(rendering *r, buf *out, sheaf_error *err)
 {
 	_cleanup_(responses_done) responses s = {.w = {r, out, NULL, 0, 0}};
 	pairs_find(&s);
+	if (s.w.rc != 0)
+		return err_nomem(err);
 	openai_head(&s.w);
 	options_write(&s);
 	openai_tools(&s.w, true);

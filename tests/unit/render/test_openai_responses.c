@@ -334,6 +334,27 @@ static void test_local_shell(void **state)
 	kit_close(&k);
 }
 
+/* What comes later brings back nothing that requests were sent without. */
+static void test_opaque_answers_that_come_too_late(void **state)
+{
+	kit k;
+	sheaf_render_options how = responses();
+	(void)state;
+	kit_open(&k);
+	say(&k, "user", TEXT("go"));
+	say_as(&k, "assistant", MADE, OPAQUE(PATCH("", "p")) "," TEXT("a"));
+	say(&k, "user", TEXT("on"));
+	sees_noted(&k, &how, "input", "[" USER("go") "," REPLY("", "a") "," USER("on") "]",
+	     SHEAF_NOTE_FOREIGN_PART, 1);
+	say(&k, "user", OPAQUE(PATCHED("p")));
+	/* The same id once more is another call. */
+	say_as(&k, "assistant", MADE, OPAQUE(PATCH("", "p")));
+	say(&k, "user", OPAQUE(PATCHED("p")) "," TEXT("on"));
+	sees_noted(&k, &how, "input", "[" USER("go") "," REPLY("", "a") "," USER("on") ","
+	     PATCH("", "p") "," PATCHED("p") "," USER("on") "]", SHEAF_NOTE_FOREIGN_PART, 2);
+	kit_close(&k);
+}
+
 /* An opaque call may not have the id of a plain one. */
 static void test_opaque_calls_and_plain_ones(void **state)
 {
@@ -516,6 +537,7 @@ int main(void)
 		cmocka_unit_test(test_opaque_items_without_their_reasoning),
 		cmocka_unit_test(test_reasoning_that_leads_to_nothing),
 		cmocka_unit_test(test_local_shell),
+		cmocka_unit_test(test_opaque_answers_that_come_too_late),
 		cmocka_unit_test(test_opaque_calls_and_plain_ones),
 		cmocka_unit_test(test_nothing_to_send),
 		cmocka_unit_test(test_options),
