@@ -190,8 +190,10 @@ static part part_result(history *h, chance *c, const char *id)
 	return p;
 }
 
+/* Every eighth has something that only one format understands. */
 static void said_add(said *s, part p)
 {
+	p.ext = p.mark % 8 == 7;
 	if (s->count < PARTS_MAX)
 		s->parts[s->count++] = p;
 }
@@ -221,6 +223,24 @@ static void text_json(buf *out, part_kind kind, unsigned mark, uint64_t way, boo
 			buf_lit(out, " many words of no use at all");
 		buf_char(out, '"');
 	}
+}
+
+/* Members of one format's own, some under names that are written anyway. */
+static void ext_json(buf *out, const part *p)
+{
+	static const char *const members[] = {
+		"\"format\":\"anthropic\",\"citations\":null,\"type\":\"x\","
+		"\"cache_control\":{\"type\":\"ephemeral\",\"ttl\":\"1h\"},\"n\":%u",
+		"\"format\":\"openai-chat\",\"role\":\"x\",\"type\":\"x\",\"n\":%u",
+		"\"id\":\"it_%u\",\"format\":\"openai-responses\",\"status\":\"completed\","
+		"\"phase\":\"commentary\",\"type\":\"x\",\"call_id\":\"x\"",
+		"\"partMetadata\":{\"n\":%u},\"format\":\"gemini\",\"text\":\"x\"",
+	};
+	if (!p->ext)
+		return;
+	buf_lit(out, ",\"ext\":{");
+	buf_format(out, members[p->mark / 8 % COUNT_OF(members)], p->mark % 3 + 1);
+	buf_char(out, '}');
 }
 
 static void media_json(buf *out, part_kind kind, unsigned mark, bool common)
@@ -303,6 +323,7 @@ static void call_json(buf *out, const part *p)
 	           p->mark);
 	if (p->is_signed)
 		buf_format(out, ",\"signature\":\"c2ln%08u\"", p->mark);
+	ext_json(out, p);
 	buf_lit(out, "}}");
 }
 
@@ -334,6 +355,7 @@ static void result_json(buf *out, const part *p, bool lengthy)
 		buf_char(out, ']');
 	}
 	buf_str(out, sheaf_str_of(errors[way % 3]));
+	ext_json(out, p);
 	buf_lit(out, "}}");
 }
 
@@ -346,6 +368,7 @@ static void thinking_json(buf *out, const part *p)
 		buf_format(out, "\"hm #k%u#\",\"signature\":\"c2ln%08u\"", p->mark, p->mark);
 	else
 		buf_format(out, "\"hm #k%u#\"", p->mark);
+	ext_json(out, p);
 	buf_lit(out, "}}");
 }
 
@@ -359,6 +382,7 @@ static void part_json(buf *out, const part *p, bool reply, bool lengthy)
 		text_json(out, p->kind, p->mark, p->mark + p->blank, false);
 		if (p->is_signed)
 			buf_format(out, ",\"signature\":\"c2ln%08u\"", p->mark);
+		ext_json(out, p);
 		buf_lit(out, "}}");
 		break;
 	case PART_THINKING:

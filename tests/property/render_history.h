@@ -70,6 +70,7 @@ typedef struct part {
 	int32_t format;   /* opaque: whose */
 	const char *id;   /* call, result */
 	const char *name; /* call */
+	bool ext;         /* has members that one format knows */
 	bool listed;      /* result: made of parts */
 	inner inner[INNER_MAX];
 	size_t inner_count;
