@@ -250,8 +250,18 @@ static int thinking_add(maker *k, const sheaf_part *part, bool reply, bool own, 
 	return rc != 0 ? rc : text_add(k, part->text, part);
 }
 
+/* Whether an opaque part can stand in a message of this role, as far as its type tells. */
+static bool opaque_fits(const format_rules *rules, const json_val *raw, bool reply)
+{
+	const char *never = reply ? rules->reply_never : rules->user_never;
+	sheaf_str type = json_string(json_get(raw, "type"));
+	if (json_type_of(raw) != JSON_OBJECT)
+		return false;
+	return never == NULL || (type.len != 0 && !type_in(never, type));
+}
+
 /* What is given back as it came must at least be an object, and of this very format. */
-static int opaque_add(maker *k, const sheaf_part *part, bool may)
+static int opaque_add(maker *k, const sheaf_part *part, bool may, bool reply)
 {
 	_cleanup_(json_freep) json_doc *doc = NULL;
 	rendering *r = k->r;
@@ -261,7 +271,7 @@ static int opaque_add(maker *k, const sheaf_part *part, bool may)
 		int rc = json_parse(&doc, part->raw, NULL);
 		if (rc == SHEAF_NOMEM)
 			return rc;
-		may = rc == 0 && json_type_of(json_root(doc)) == JSON_OBJECT;
+		may = rc == 0 && opaque_fits(r->rules, json_root(doc), reply);
 	}
 	if (!may)
 		return note_add(r, SHEAF_NOTE_FOREIGN_PART, k->item, part->provider);
@@ -302,7 +312,7 @@ static int part_add(maker *k, const sheaf_part *part, block_role role, bool own,
 	case SHEAF_PART_TOOL_RESULT:
 		return 0;
 	case SHEAF_PART_OPAQUE:
-		return opaque_add(k, part, plain);
+		return opaque_add(k, part, plain, reply);
 	default:
 		return note_add(k->r, SHEAF_NOTE_FOREIGN_PART, k->item, (sheaf_str){NULL, 0});
 	}

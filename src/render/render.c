@@ -21,6 +21,15 @@ static const char pdf_only[] = " application/pdf ";
 static const char gemini_documents[] = " application/pdf text/plain text/markdown text/html "
 				       "text/css text/csv text/xml text/rtf ";
 
+/* Calls and results are no opaque parts: they would be without their other half. */
+static const char anthropic_user_never[] = " tool_use tool_result thinking redacted_thinking "
+					   "server_tool_use mcp_tool_use fallback ";
+static const char anthropic_reply_never[] =
+	" tool_use tool_result thinking redacted_thinking image "
+	"document search_result container_upload ";
+static const char chat_user_never[] = " refusal ";
+static const char chat_reply_never[] = " image_url input_audio file ";
+
 static const format_rules formats[] = {
 	{
 		.format = SHEAF_FORMAT_ANTHROPIC,
@@ -37,6 +46,8 @@ static const format_rules formats[] = {
 		.document_url = true,
 		.images = anthropic_images,
 		.documents = pdf_only,
+		.user_never = anthropic_user_never,
+		.reply_never = anthropic_reply_never,
 		.id_max = 64,
 		.name_max = 64,
 	},
@@ -54,6 +65,8 @@ static const format_rules formats[] = {
 		.image_url = true,
 		.images = openai_images,
 		.documents = pdf_only,
+		.user_never = chat_user_never,
+		.reply_never = chat_reply_never,
 		.id_max = 64,
 		.name_max = 64,
 	},

@@ -81,9 +81,11 @@ typedef struct format_rules {
 	bool image_url;     /* images may be given by their address … */
 	bool document_url;  /* … and documents */
 	const char *images; /* media types of images it takes, blanks around each; NULL: all */
-	const char *documents; /* the same of documents given as base64 */
-	size_t id_max;         /* longest id of a call; its characters are [A-Za-z0-9_-] */
-	size_t name_max;       /* the same for a tool's name */
+	const char *documents;  /* the same of documents given as base64 */
+	const char *user_never; /* types of opaque parts that are not the user's; NULL: see below */
+	const char *reply_never; /* … and not the assistant's. NULL: parts have no types there */
+	size_t id_max;           /* longest id of a call; its characters are [A-Za-z0-9_-] */
+	size_t name_max;         /* the same for a tool's name */
 } format_rules;
 
 const format_rules *rules_of(int32_t format); /* NULL if there is none */

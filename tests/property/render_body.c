@@ -207,6 +207,7 @@ static void see_block(void *ctx, const seen_block *b)
 		s->first = b->bytes;
 	}
 	s->last_role = b->role;
+	s->last = b->bytes;
 	if (b->kind == BLOCK_CALL && s->call_count < COUNT_OF(s->calls)) {
 		s->calls[s->call_count++] = *b;
 		call = (uint16_t)s->call_count;
@@ -232,7 +233,7 @@ void body_see(seen *s, int32_t format, sheaf_str body, unsigned marks)
 	memset(s->answers, 0, used * sizeof(s->answers[0]));
 	s->call_count = s->result_count = 0;
 	s->first_role = s->last_role = 0;
-	s->first = (sheaf_str){"", 0};
+	s->first = s->last = (sheaf_str){"", 0};
 	unsigned mark;
 	for (size_t at = 0; (mark = mark_next(body, &at)) != 0;)
 		s->times[mark] = s->times[mark] != 0 ? 2 : 1;

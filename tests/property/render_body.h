@@ -41,6 +41,7 @@ typedef struct seen {
 	size_t result_count;
 	char first_role, last_role;
 	sheaf_str first; /* the first block */
+	sheaf_str last;
 	bool good;
 } seen;
 

@@ -296,7 +296,8 @@ static void opaque_json(buf *out, const part *p, bool reply)
 	}
 	buf_format(out, "{\"type\":\"opaque\",\"opaque\":{\"provider\":\"%s\",\"raw\":",
 	           names[p->format]);
-	buf_format(out, reply ? of_reply[p->format] : of_user[p->format], p->mark, p->mark);
+	buf_format(out, reply != p->misplaced ? of_reply[p->format] : of_user[p->format], p->mark,
+	           p->mark);
 	buf_lit(out, "}}");
 }
 

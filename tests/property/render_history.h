@@ -68,6 +68,7 @@ typedef struct part {
 	uint8_t blank;    /* which white space */
 	bool object;      /* call: its input is an object */
 	int32_t format;   /* opaque: whose */
+	bool misplaced;   /* opaque: of a kind that belongs to another role */
 	const char *id;   /* call, result */
 	const char *name; /* call */
 	bool ext;         /* has members that one format knows */

@@ -565,9 +565,9 @@ static void expect_general(trial *t, const sheaf_context *context)
 	bool anthropic = t->q->format == SHEAF_FORMAT_ANTHROPIC;
 	if (str_holds(o->seen.first, "(The conversation begins.)"))
 		note(o, SHEAF_NOTE_OPENING, 0);
-	if (o->seen.last_role == 'a')
+	if (o->seen.last_role == 'a' && !str_holds(o->seen.last, "web_search_call"))
 		note(o, SHEAF_NOTE_PREFILL, 0);
-	else if (t->unsent)
+	else if (t->unsent || o->seen.last_role == 'a')
 		may_note(o, SHEAF_NOTE_PREFILL,
 		         0); /* a reply of which nothing was sent in the end */
 	if (anthropic && t->how->tool_count == 0 && o->seen.call_count != 0)

@@ -162,6 +162,44 @@ static void system_messages_with_images_are_shown(void **state)
 	kit_close(&k);
 }
 
+/* Opaque parts go back where their kind may stand, and nowhere else. */
+static void opaque_parts_stand_where_they_may(void **state)
+{
+	(void)state;
+	static const struct {
+		int32_t format;
+		const char *role, *raw;
+		size_t dropped;
+	} cases[] = {
+		{ANTHROPIC, "user", "{'type':'container_upload','file_id':'f'}", 0},
+		{ANTHROPIC, "assistant", "{'type':'container_upload','file_id':'f'}", 1},
+		{ANTHROPIC, "user", "{'type':'server_tool_use','id':'s','name':'x','input':{}}", 1},
+		{ANTHROPIC, "assistant",
+	         "{'type':'server_tool_use','id':'s','name':'x','input':{}}", 0},
+		{ANTHROPIC, "assistant", "{'type':'tool_use','id':'s','name':'x','input':{}}", 1},
+		{ANTHROPIC, "user", "{'a':1}", 1},
+		{SHEAF_FORMAT_OPENAI_CHAT, "user", "{'type':'refusal','refusal':'no'}", 1},
+		{SHEAF_FORMAT_OPENAI_CHAT, "user",
+	         "{'type':'input_audio','input_audio':{'data':'AAAA','format':'wav'}}", 0},
+	};
+	for (size_t i = 0; i < COUNT_OF(cases); i++) {
+		kit k;
+		char parts[1024];
+		sheaf_render_options how = how_to(cases[i].format);
+		kit_open(&k);
+		(void)snprintf(parts, sizeof(parts),
+		               TEXT("x") ",{'type':'opaque','opaque':{'provider':'%s','raw':%s}}",
+		               sheaf_format_name(cases[i].format), cases[i].raw);
+		say(&k, "user", TEXT("1"));
+		say(&k, cases[i].role, parts);
+		sheaf_request *q = rendered(&k, &how);
+		if (notes_of(q, SHEAF_NOTE_FOREIGN_PART) != cases[i].dropped)
+			fail_msg("case %zu", i);
+		sheaf_request_free(q);
+		kit_close(&k);
+	}
+}
+
 static void imported_system_messages_are_only_shown(void **state)
 {
 	(void)state;
@@ -595,6 +633,7 @@ int main(void)
 		cmocka_unit_test(the_context_has_items_of_its_own),
 		cmocka_unit_test(system_messages_go_where_they_may),
 		cmocka_unit_test(system_messages_with_images_are_shown),
+		cmocka_unit_test(opaque_parts_stand_where_they_may),
 		cmocka_unit_test(imported_system_messages_are_only_shown),
 		cmocka_unit_test(ids_are_plain_and_unique),
 		cmocka_unit_test(names_and_inputs_are_as_a_format_takes_them),
