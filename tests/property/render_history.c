@@ -229,11 +229,9 @@ static void text_json(buf *out, part_kind kind, unsigned mark, uint64_t way, boo
 static void ext_json(buf *out, const part *p)
 {
 	static const char *const members[] = {
-		"\"format\":\"anthropic\",\"citations\":null,\"type\":\"x\","
-		"\"cache_control\":{\"type\":\"ephemeral\",\"ttl\":\"1h\"},\"n\":%u",
+		"\"format\":\"anthropic\",\"type\":\"x\",\"cache_control\":{\"ttl\":\"1h\"},\"n\":%u",
 		"\"format\":\"openai-chat\",\"role\":\"x\",\"type\":\"x\",\"n\":%u",
-		"\"id\":\"it_%u\",\"format\":\"openai-responses\",\"status\":\"completed\","
-		"\"phase\":\"commentary\",\"type\":\"x\",\"call_id\":\"x\"",
+		"\"id\":\"it_%u\",\"format\":\"openai-responses\",\"status\":\"completed\",\"call_id\":\"x\"",
 		"\"partMetadata\":{\"n\":%u},\"format\":\"gemini\",\"text\":\"x\"",
 	};
 	if (!p->ext)
@@ -274,8 +272,7 @@ static void media_json(buf *out, part_kind kind, unsigned mark, bool common)
 static void opaque_json(buf *out, const part *p, bool reply)
 {
 	static const char *const of_reply[] = {
-		"{\"type\":\"server_tool_use\",\"id\":\"srvtoolu_%u\",\"name\":\"web_search\","
-		"\"input\":{\"q\":\"#o%u#\"}}",
+		"{\"type\":\"server_tool_use\",\"id\":\"srv_%u\",\"name\":\"x\",\"input\":\"#o%u#\"}",
 		"{\"type\":\"refusal\",\"refusal\":\"%u #o%u#\"}",
 		"{\"type\":\"web_search_call\",\"id\":\"ws_%u\",\"status\":\"completed\",\"q\":\"#o%u#\"}",
 		"{\"executableCode\":{\"language\":\"PYTHON\",\"code\":\"%u #o%u#\"}}",
