@@ -235,7 +235,9 @@ static int media_add(maker *k, const sheaf_part *part, bool may, sheaf_str ext)
 static int thinking_add(maker *k, const sheaf_part *part, bool reply, bool own, sheaf_str ext)
 {
 	rendering *r = k->r;
-	if (reply && own && r->rules->has_thinking && part->signature.len != 0) {
+	bool is_signed = r->rules->has_thinking && part->signature.len != 0;
+	bool is_named = r->rules->named_thinking && members_find(ext, "member").ptr != NULL;
+	if (reply && own && (is_signed || is_named)) {
 		block *b = block_new(k, SHEAF_PART_THINKING, part);
 		if (b == NULL)
 			return SHEAF_NOMEM;

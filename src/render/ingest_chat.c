@@ -140,13 +140,25 @@ static void read_call(draft *d, node call, bool whole)
 	                                                   : json_string(arguments.v));
 }
 
+/* Servers that show thinking have two names for it, and some want it back under theirs. */
+static void read_thinking(draft *d, node message)
+{
+	sheaf_str text = node_string(message, "reasoning_content");
+	sheaf_str member = SHEAF_STR("\"reasoning_content\"");
+	if (text.len == 0) {
+		text = node_string(message, "reasoning");
+		member = SHEAF_STR("\"reasoning\"");
+	}
+	say(d, SHEAF_PART_THINKING, INDEX_THINKING, text);
+	piece *p = draft_find(d, INDEX_THINKING);
+	if (p != NULL && p->ext.len == 0)
+		draft_ext(d, p, SHEAF_STR("member"), member);
+}
+
 /* A message or a delta. */
 static void read_message(draft *d, node message, bool whole)
 {
-	sheaf_str thinking = node_string(message, "reasoning_content");
-	if (thinking.len == 0)
-		thinking = node_string(message, "reasoning");
-	say(d, SHEAF_PART_THINKING, INDEX_THINKING, thinking);
+	read_thinking(d, message);
 	read_content(d, node_get(message, "content"));
 	say(d, SHEAF_PART_TEXT, INDEX_REFUSAL, node_string(message, "refusal"));
 	for (node_iter it = node_each(node_get(message, "tool_calls")); node_next(&it);)

@@ -149,6 +149,25 @@ static bool calls_write(openai_writer *w, const message *m)
 	return n != 0;
 }
 
+/* Thinking that a compatible server showed, under the name it has there. OpenAI shows none. */
+static void thinking_write(openai_writer *w, const message *m)
+{
+	static const char *const names[] = {"\"reasoning_content\"", "\"reasoning\""};
+	for (size_t i = 0; i < m->count; i++) {
+		const block *b = &m->blocks[i];
+		if (b->kind != SHEAF_PART_THINKING)
+			continue;
+		sheaf_str member = members_find(b->ext, "member");
+		if (!str_is(member, names[0]) && !str_is(member, names[1]))
+			continue;
+		buf_char(w->out, ',');
+		buf_str(w->out, member);
+		buf_char(w->out, ':');
+		buf_json(w->out, b->text);
+		return; /* a message has one */
+	}
+}
+
 /* A reply that nothing is left of is taken back. */
 static void reply_write(openai_writer *w, const message *m)
 {
@@ -156,6 +175,7 @@ static void reply_write(openai_writer *w, const message *m)
 	message_open(w, "assistant");
 	buf_lit(w->out, ",\"content\":");
 	bool said = reply_text_write(w, m);
+	thinking_write(w, m);
 	bool calls = calls_write(w, m);
 	message_close(w, m);
 	if (!said && !calls) {

@@ -60,6 +60,7 @@ static const format_rules formats[] = {
 		.input_object = true,
 		.has_system = true,
 		.has_developer = true,
+		.named_thinking = true,
 		.blank_text = true,
 		.blank_end = true,
 		.image_url = true,

@@ -70,6 +70,7 @@ typedef struct format_rules {
 	bool has_system;      /* `system` and `developer` messages inside the list … */
 	bool has_developer;   /* … else they become user text, or the one the other */
 	bool has_thinking;    /* signed thinking can go back; else it is left out (or text) */
+	bool named_thinking;  /* thinking can go back whose `ext` names the member it stood in */
 	bool opens_with_user; /* the list must begin with a user message */
 	bool tools_required;  /* tools must be declared if there are calls */
 	bool result_parts;  /* results may hold images; else those go into a user message behind */

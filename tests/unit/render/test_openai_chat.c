@@ -166,6 +166,32 @@ static void test_thinking(void **state)
 
 #define EXT(format, members) "'ext':{'format':'" format "'," members "}"
 
+/* Some compatible servers want their thinking back, under its name; another model does not. */
+static void test_thinking_that_is_wanted_back(void **state)
+{
+	kit k;
+	sheaf_render_options how = chat();
+	(void)state;
+	kit_open(&k);
+	say(&k, "user", TEXT("go"));
+	say_as(&k, "assistant", "'provider':'openai','model':'m',",
+	     "{'type':'thinking','thinking':{'text':'h\\nm',"
+	     EXT("openai-chat", "'member':'reasoning_content'") "}}," CALL("c", "f", "{}"));
+	say(&k, "tool", ANSWER("c", "done"));
+	say_as(&k, "assistant", "'provider':'openai','model':'m',",
+	     "{'type':'thinking','thinking':{'text':'x'," EXT("openai-chat", "'member':'content'")
+	     "}}," TEXT("so"));
+	say_as(&k, "assistant", "'provider':'openai','model':'other',",
+	     "{'type':'thinking','thinking':{'text':'x'," EXT("openai-chat", "'member':'reasoning'")
+	     "}}," TEXT("and"));
+	sees_noted(&k, &how, "messages", "[" USER("go") ",{'role':'assistant','content':null,"
+	     "'reasoning_content':'h\\nm','tool_calls':[{'id':'c','type':'function','function':{"
+	     "'name':'f','arguments':'{}'}}]},{'role':'tool','tool_call_id':'c','content':'done'},"
+	     "{'role':'assistant','content':'so'},{'role':'assistant','content':'and'}]",
+	     SHEAF_NOTE_FOREIGN_THINKING, 1);
+	kit_close(&k);
+}
+
 static void test_what_the_format_itself_said(void **state)
 {
 	kit k;
@@ -388,6 +414,7 @@ int main(void)
 		cmocka_unit_test(test_images_of_answers_follow_the_group),
 		cmocka_unit_test(test_images_and_documents),
 		cmocka_unit_test(test_thinking),
+		cmocka_unit_test(test_thinking_that_is_wanted_back),
 		cmocka_unit_test(test_what_the_format_itself_said),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_a_message_nothing_is_left_of),
