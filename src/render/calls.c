@@ -216,8 +216,7 @@ static call_name *name_awaited(maker *k, sheaf_str id)
 	if (k->awaited >= k->call_count)
 		return NULL;
 	const call_at *c = &k->calls[k->awaited];
-	call_name *name = &k->names[c->name];
-	return name->open == k->awaited && str_eq(k->blocks[c->block].part->id, id) ? name : NULL;
+	return str_eq(k->blocks[c->block].part->id, id) ? &k->names[c->name] : NULL;
 }
 
 bool call_answer(maker *k, block *result, sheaf_str id)
