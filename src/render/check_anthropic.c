@@ -223,25 +223,25 @@ static void check_block(state *s, const json_val *block, unsigned where, size_t 
 
 /* ---- Calls and their answers ----------------------------------------------- */
 
-static bool has_call(const json_val *message, sheaf_str id)
+/* The ids of a reply's calls. */
+static void calls_of(checker *c, map *calls, const json_val *message)
 {
-	const json_val *content = json_get(message, "content");
 	if (!check_is(json_get(message, "role"), "assistant"))
-		return false;
-	for (json_iter it = json_each(content); json_next(&it);) {
-		if (check_is(json_get(it.value, "type"), "tool_use") &&
-		    str_eq(json_string(json_get(it.value, "id")), id))
-			return true;
+		return;
+	for (json_iter it = json_each(json_get(message, "content")); json_next(&it);) {
+		if (check_is(json_get(it.value, "type"), "tool_use"))
+			(void)check_first(c, calls, json_string(json_get(it.value, "id")), 0);
 	}
-	return false;
 }
 
 /* The results of a message: each the answer to a call of the message before, and first in it. */
 static void check_answers(state *s, const json_val *message, const json_val *before, size_t i)
 {
+	_cleanup_(map_free) map called = MAP_INIT;
 	_cleanup_(map_free) map answered = MAP_INIT;
 	size_t k = 0, calls = 0;
 	bool others = false;
+	calls_of(s->c, &called, before);
 	if (json_type_of(json_get(message, "content")) == JSON_ARRAY) {
 		for (json_iter it = json_each(json_get(message, "content")); json_next(&it); k++) {
 			if (!check_is(json_get(it.value, "type"), "tool_result")) {
@@ -249,7 +249,7 @@ static void check_answers(state *s, const json_val *message, const json_val *bef
 				continue;
 			}
 			sheaf_str id = json_string(json_get(it.value, "tool_use_id"));
-			if (!has_call(before, id))
+			if (!map_get(&called, id, &(uint64_t){0}))
 				check_say(s->c, "result_orphan",
 				          "a result answers a call of the message before it",
 				          ROOM(i, k));

@@ -7,6 +7,7 @@
  */
 #include "base/err.h"
 #include "base/json.h"
+#include "base/map.h"
 #include "base/str.h"
 #include "entry/members.h"
 #include "render/render.h"
@@ -237,21 +238,36 @@ static void result_write(writer *w, const block *b)
 	}
 }
 
+/* Where the answer to a call stands, if it is not where it should be. */
+static const block *answer_find(writer *w, map *by_id, sheaf_str id)
+{
+	const message *m = w->at;
+	uint64_t at;
+	if (by_id->count == 0) {
+		for (size_t i = 0; i < m->count; i++) {
+			if (map_set(by_id, m->blocks[i].id, i) != 0)
+				w->rc = SHEAF_NOMEM;
+		}
+	}
+	return map_get(by_id, id, &at) ? &m->blocks[at] : NULL;
+}
+
 /* The answers in the order of the calls, whichever came first. */
 static void results_write(writer *w)
 {
+	_cleanup_(map_free) map by_id = MAP_INIT;
 	const message *m = w->at;
 	size_t next = 0;
 	for (size_t i = 0; w->calling != NULL && i < w->calling->count; i++) {
 		const block *call = &w->calling->blocks[i];
 		if (call->kind != SHEAF_PART_TOOL_USE)
 			continue;
-		size_t at = next < m->count && str_eq(m->blocks[next].id, call->id) ? next : 0;
-		while (at < m->count && !str_eq(m->blocks[at].id, call->id))
-			at++;
-		if (at < m->count)
-			result_write(w, &m->blocks[at]);
-		next = at + 1;
+		const block *answer = next < m->count ? &m->blocks[next] : NULL;
+		next++;
+		if (answer == NULL || !str_eq(answer->id, call->id))
+			answer = answer_find(w, &by_id, call->id);
+		if (answer != NULL)
+			result_write(w, answer);
 	}
 }
 
