@@ -118,6 +118,12 @@ static void media_write(writer *w, const block *b)
 {
 	part_open(w);
 	source_write(w->out, b->part);
+	/* Images a model made are signed, too; a message has no other place for that. */
+	sheaf_str signature = members_find(b->ext, "thoughtSignature");
+	if (signature.ptr != NULL && w->at->own) {
+		buf_lit(w->out, ",\"thoughtSignature\":");
+		buf_str(w->out, signature);
+	}
 	rest_write(w, b->ext);
 	buf_char(w->out, '}');
 }

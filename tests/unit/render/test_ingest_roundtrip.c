@@ -335,6 +335,33 @@ static void reply_goes_back(const char *name)
 	free(reply);
 }
 
+/* An image a model made goes back with its signature, but not to another model. */
+static void signed_image(void **state)
+{
+	(void)state;
+	place p = place_open();
+	chance c = {3};
+	sheaf_reply *r = NULL;
+	size_t len;
+	char *reply = reply_file("gemini-tools", "json", &len);
+	assert_int_equal(
+		sheaf_ingest_reply(&r, SHEAF_FORMAT_GEMINI, NONE, NONE, str_make(reply, len), NULL),
+		0);
+	add_user(&p, &c);
+	append(&p, r->message);
+	sheaf_request *same = render(&p, SHEAF_FORMAT_GEMINI, r->model);
+	sheaf_request *other = render(&p, SHEAF_FORMAT_GEMINI, S("gemini-3-pro"));
+	assert_non_null(strstr(same->body.ptr,
+	                       "{\"inlineData\":{\"mimeType\":\"image/png\","
+	                       "\"data\":\"iVBORw0K\"},\"thoughtSignature\":\"Sig3\"}"));
+	assert_non_null(strstr(other->body.ptr, "\"data\":\"iVBORw0K\"}}"));
+	sheaf_request_free(same);
+	sheaf_request_free(other);
+	place_close(&p);
+	sheaf_reply_free(r);
+	free(reply);
+}
+
 static void replies_go_back(void **state)
 {
 	static const char *const names[] = {"anthropic-tools",       "anthropic-search",
@@ -351,6 +378,7 @@ int main(void)
 		cmocka_unit_test(requests_of_agents),
 		cmocka_unit_test(histories),
 		cmocka_unit_test(replies_go_back),
+		cmocka_unit_test(signed_image),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
