@@ -11,6 +11,7 @@
 #   tests/cli/<name>.bats              (bats)                    label cli
 #   examples/<name>.c                  example_<name>            label example
 #   bench/*.c                          sheaf-bench               label bench
+#   fuzz/fuzz_<name>.c                 fuzz_<name>               label fuzz
 #
 # Files in tests/crash, tests/fault, tests/property and tests/servers that do not begin with test_ serve every program of their
 # folder, tests/support serves all of them.
@@ -136,6 +137,21 @@ foreach(source ${example_sources})
   add_executable(example_${name} ${source})
   target_link_libraries(example_${name} PRIVATE sheaf)
   sheaf_test(example_${name} example 60 $<TARGET_FILE:example_${name}>)
+endforeach()
+
+# Fuzz targets; without a fuzzer they run on what tests/data holds, as it is and changed.
+file(GLOB fuzz_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/fuzz/fuzz_*.c)
+foreach(source ${fuzz_sources})
+  cmake_path(GET source STEM name)
+  add_executable(${name} ${source})
+  target_link_libraries(${name} PRIVATE sheaf_internals)
+  if(SHEAF_FUZZ)
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  else()
+    target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/fuzz/replay.c)
+    sheaf_test(${name} fuzz 120 $<TARGET_FILE:${name}> ${tests_dir}/data/replies
+               ${tests_dir}/data/lists)
+  endif()
 endforeach()
 
 file(GLOB bench_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*.c)
