@@ -118,20 +118,58 @@ static bool is_allowed(const sheaf_common *common, const sent *before, bool plai
 	}
 }
 
-static bool check_prefix(runner *r, const sent *before, const sent *after, bool plain)
+/* ---- What stands before a break -------------------------------------------- */
+
+static void marks_take(uint8_t *shared, sheaf_str text)
+{
+	unsigned mark;
+	for (size_t at = 0; (mark = mark_next(text, &at)) != 0;)
+		shared[mark] = 1;
+}
+
+/* The marks of the items that both contexts begin with. */
+static void marks_shared(uint8_t *shared, const sheaf_context *c, size_t items)
+{
+	memset(shared, 0, MARKS_MAX);
+	for (size_t i = 0; i < items; i++) {
+		const sheaf_message_view *m = c->items[i]->message;
+		marks_take(shared, m->json);
+		for (size_t p = 0; p < m->part_count; p++) {
+			const sheaf_part *q = m->parts[p];
+			const sheaf_str texts[] = {q->text, q->signature, q->input,
+			                           q->data, q->raw,       q->json};
+			for (size_t t = 0; t < COUNT_OF(texts); t++)
+				marks_take(shared, texts[t]);
+		}
+	}
+}
+
+/* How many blocks at the front hold nothing but what is shared; one without a mark may not. */
+static size_t blocks_shared(const sent *s, const uint8_t *shared)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < s->count; i++) {
+		unsigned mark;
+		bool any = false, all = true;
+		for (size_t at = 0; (mark = mark_next(buf_view(&s->blocks[i]), &at)) != 0;
+		     any = true)
+			all = all && shared[mark];
+		if (!all)
+			break;
+		if (any)
+			count = i + 1;
+	}
+	return count;
+}
+
+/* `marked`: of blocks without a mark it is not known whose they are. */
+static bool same_blocks(runner *r, const sent *before, const sent *after, size_t count, bool marked)
 {
 	const char *name = sheaf_format_name(before->request->format);
-	sheaf_common common;
 	char text[WHY_ROOM];
-	sheaf_context_common(&common, before->context, after->context);
-	if (common.items < before->context->count) {
-		if (is_allowed(&common, before, plain))
-			return true;
-		(void)snprintf(text, sizeof(text), "broken at item %zu for reason %d", common.items,
-		               (int)common.why);
-		return runner_fails(r, name, text);
-	}
-	for (size_t i = 0; i < before->count; i++) {
+	for (size_t i = 0; i < count; i++) {
+		if (marked && mark_next(buf_view(&before->blocks[i]), &(size_t){0}) == 0)
+			continue;
 		if (i < after->count &&
 		    str_eq(buf_view(&before->blocks[i]), buf_view(&after->blocks[i])))
 			continue;
@@ -141,6 +179,24 @@ static bool check_prefix(runner *r, const sent *before, const sent *after, bool 
 		return runner_fails(r, name, text);
 	}
 	return true;
+}
+
+static bool check_prefix(runner *r, const sent *before, const sent *after, bool plain)
+{
+	const char *name = sheaf_format_name(before->request->format);
+	sheaf_common common;
+	char text[WHY_ROOM];
+	sheaf_context_common(&common, before->context, after->context);
+	if (common.items < before->context->count && !is_allowed(&common, before, plain)) {
+		(void)snprintf(text, sizeof(text), "broken at item %zu for reason %d", common.items,
+		               (int)common.why);
+		return runner_fails(r, name, text);
+	}
+	if (common.items == before->context->count)
+		return same_blocks(r, before, after, before->count, false);
+	uint8_t shared[MARKS_MAX];
+	marks_shared(shared, before->context, common.items);
+	return same_blocks(r, before, after, blocks_shared(before, shared), true);
 }
 
 static bool check_more(runner *r, const sent *before, const sheaf_render_options *how,
