@@ -17,6 +17,8 @@ struct arena {
 	chunk *chunks;
 	char *at; /* free space of the newest shared chunk */
 	size_t left;
+	chunk *shared; /* that chunk, NULL while the arena's own block has room */
+	size_t shared_room;
 	size_t chunk_next; /* size of the next shared chunk */
 	size_t bytes;
 };
@@ -63,6 +65,21 @@ void arena_freep(arena **a)
 	*a = NULL;
 }
 
+void arena_clear(arena *a)
+{
+	for (chunk *c = a->chunks, *next; c != NULL; c = next) {
+		next = c->next;
+		if (c != a->shared)
+			mem_free(c);
+	}
+	a->chunks = a->shared;
+	if (a->shared != NULL)
+		a->shared->next = NULL;
+	a->at = a->shared != NULL ? align_up((char *)(a->shared + 1)) : (char *)(a + 1);
+	a->left = a->shared != NULL ? a->shared_room : HOME_ROOM;
+	a->bytes = 0;
+}
+
 /* A chunk with `bytes` of aligned room; its start is returned. */
 static char *chunk_add(arena *a, size_t bytes)
 {
@@ -87,6 +104,8 @@ static void *alloc_slow(arena *a, size_t bytes)
 			return NULL;
 		a->at = start + bytes;
 		a->left = a->chunk_next - bytes;
+		a->shared = a->chunks;
+		a->shared_room = a->chunk_next;
 		if (a->chunk_next < CHUNK_MAX)
 			a->chunk_next *= 2;
 		return start;

@@ -15,6 +15,7 @@ typedef struct arena arena;
 arena *arena_new(void);      /* NULL when out of memory */
 void arena_free(arena *a);   /* NULL is fine */
 void arena_freep(arena **a); /* for _cleanup_ */
+void arena_clear(arena *a);  /* forgets what was handed out and keeps some room for the next */
 void *arena_alloc(arena *a,
                   size_t bytes); /* 16-byte aligned, not zeroed; NULL when out of memory */
 void *arena_zalloc(arena *a, size_t bytes); /* zeroed */

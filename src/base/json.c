@@ -63,11 +63,14 @@ static int pool_fit(json_doc *doc, size_t need)
 	return 0;
 }
 
-static int doc_fill(json_doc *doc, sheaf_str text, sheaf_error *err)
+/* `used`: NULL, or what follows the first value is not looked at, and this is where it ends. */
+static int doc_fill(json_doc *doc, sheaf_str text, size_t *used, sheaf_error *err)
 {
 	if (text.ptr == NULL)
 		text = (sheaf_str){"", 0};
 	yyjson_read_flag flags = YYJSON_READ_NUMBER_AS_RAW;
+	if (used != NULL)
+		flags |= YYJSON_READ_STOP_WHEN_DONE;
 	yyjson_alc alc = {yy_malloc, yy_realloc, yy_free, NULL};
 	size_t need = yyjson_read_max_memory_usage(text.len, flags);
 	bool pooled = need != 0 && need <= POOL_MAX;
@@ -87,24 +90,36 @@ static int doc_fill(json_doc *doc, sheaf_str text, sheaf_error *err)
 	}
 	doc->heap = pooled ? NULL : parsed;
 	doc->root = yyjson_doc_get_root(parsed);
+	if (used != NULL)
+		*used = yyjson_doc_get_read_size(parsed);
 	return 0;
 }
 
-int json_parse(json_doc **doc, sheaf_str text, sheaf_error *err)
+static int doc_parse(json_doc **doc, sheaf_str text, size_t *used, sheaf_error *err)
 {
 	if (*doc != NULL) {
 		doc_clear(*doc);
-		return doc_fill(*doc, text, err);
+		return doc_fill(*doc, text, used, err);
 	}
 	json_doc *made = mem_zalloc(sizeof(*made));
 	if (made == NULL)
 		return err_nomem(err);
-	int rc = doc_fill(made, text, err);
+	int rc = doc_fill(made, text, used, err);
 	if (rc != 0)
 		json_free(made);
 	else
 		*doc = made;
 	return rc;
+}
+
+int json_parse(json_doc **doc, sheaf_str text, sheaf_error *err)
+{
+	return doc_parse(doc, text, NULL, err);
+}
+
+int json_parse_first(json_doc **doc, sheaf_str text, size_t *used, sheaf_error *err)
+{
+	return doc_parse(doc, text, used, err);
 }
 
 void json_free(json_doc *doc)

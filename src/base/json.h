@@ -20,6 +20,9 @@ typedef struct json_val json_val; /* owned by its document; never defined */
  * SHEAF_FORMAT for bad JSON (with the offset in the message), SHEAF_NOMEM.
  */
 int json_parse(json_doc **doc, sheaf_str text, sheaf_error *err);
+/* The same for the value at the very beginning of a text: it ends after `*used` bytes, and what
+ * follows is not looked at. */
+int json_parse_first(json_doc **doc, sheaf_str text, size_t *used, sheaf_error *err);
 void json_free(json_doc *doc);
 void json_freep(json_doc **doc);
 const json_val *json_root(const json_doc *doc);

@@ -52,6 +52,7 @@ typedef struct walk {
 	bool without_all;
 	uint64_t without_seq;
 	context_scan *scan; /* gets every entry; then nothing is collected */
+	arena *brief;       /* for what it is shown */
 	size_t bytes_max;
 	/* where it is */
 	phase phase;
@@ -77,6 +78,7 @@ typedef struct walk {
 static void walk_free(walk *w)
 {
 	json_free(w->doc);
+	arena_free(w->brief);
 	map_free(&w->chosen);
 	mem_free(w->entries);
 	mem_free(w->lost);
@@ -180,15 +182,13 @@ static int settings_keep(walk *w, const sheaf_entry *entry)
 /* Shows an entry to whoever scans, and forgets it. */
 static int entry_show(walk *w, const sheaf_row *row, const record *r)
 {
-	_cleanup_(arena_freep) arena *brief = arena_new();
 	const sheaf_item *item = NULL;
 	sheaf_entry entry;
-	if (brief == NULL)
-		return err_nomem(w->err);
-	int rc = entry_read(&entry, r, row->parent, true, brief, &w->doc, w->err);
+	arena_clear(w->brief);
+	int rc = entry_look(&entry, r, row->parent, w->brief, &w->doc, w->err);
 	entry.seq = row->seq;
 	if (rc == 0)
-		rc = item_of_entry(&item, &entry, brief, &w->doc, w->err);
+		rc = item_of_entry(&item, &entry, w->brief, &w->doc, w->err);
 	if (rc != 0 && rc != SHEAF_NOMEM) {
 		w->err->code = 0;
 		return lost_add(w, row->seq);
@@ -579,11 +579,14 @@ int context_scan_run(context_scan *scan, sheaf_session *session, const sheaf_hea
 		.arena = a,
 		.without_seq = without_seq,
 		.scan = scan,
+		.brief = arena_new(),
 		.bytes_max = SIZE_MAX,
 		.phase = PHASE_TAIL,
 		.chosen = MAP_INIT,
 	};
-	int rc = leaf_seq != 0 ? walk_run(&w, leaf_seq) : 0;
+	int rc = w.brief != NULL ? 0 : err_nomem(err);
+	if (rc == 0 && leaf_seq != 0)
+		rc = walk_run(&w, leaf_seq);
 	if (rc == 0 && w.compaction != NULL)
 		rc = list_add_compaction(&l, &w);
 	if (rc == 0)

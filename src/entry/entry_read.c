@@ -34,11 +34,11 @@ typedef struct found {
 	sheaf_str turn;
 } found;
 
-static void find_members(found *out, const sheaf_entry *e)
+/* From `at` on; the payload may have been found already. */
+static void find_members(found *out, const sheaf_entry *e, size_t at)
 {
 	sheaf_str key, value;
-	memset(out, 0, sizeof(*out));
-	for (size_t at = 0; members_next(e->body, &at, &key, &value);) {
+	while (members_next(e->body, &at, &key, &value)) {
 		if (out->payload.ptr == NULL && str_eq(key, e->type))
 			out->payload = value;
 		else if (out->agent.ptr == NULL && members_key_is(key, "agent"))
@@ -99,8 +99,37 @@ static void read_payload(sheaf_entry *out, const json_val *v, sheaf_str bytes, c
 	 SHEAF_KIND_BIT(SHEAF_KIND_LABEL) | SHEAF_KIND_BIT(SHEAF_KIND_SESSION_INFO) |              \
 	 SHEAF_KIND_BIT(SHEAF_KIND_LEAF) | SHEAF_KIND_BIT(SHEAF_KIND_TURN_END))
 
-static int parse_payload(sheaf_entry *out, sheaf_str payload, copier *c, json_doc **doc,
-                         sheaf_error *err)
+static int payload_status(int rc, sheaf_error *err)
+{
+	return rc == SHEAF_FORMAT ? err_set(err, SHEAF_DAMAGED, "a record's payload is not JSON")
+	                          : rc;
+}
+
+/*
+ * A body nearly always begins with the payload. It is parsed from there, which
+ * finds its end, too: a long text is gone through once instead of twice.
+ */
+static int parse_first(found *out, const sheaf_entry *e, size_t *end, json_doc **doc,
+                       sheaf_error *err)
+{
+	sheaf_str body = e->body;
+	size_t at = e->type.len + 3, used;
+	*end = 0;
+	if ((PARSED & SHEAF_KIND_BIT(e->kind)) == 0 || body.len <= at || body.ptr[0] != '"' ||
+	    memcmp(body.ptr + 1, e->type.ptr, e->type.len) != 0 ||
+	    memcmp(body.ptr + at - 2, "\":{", 3) != 0)
+		return 0;
+	int rc = json_parse_first(doc, str_make(body.ptr + at, body.len - at), &used, err);
+	if (rc != 0)
+		return payload_status(rc, err);
+	out->payload = str_make(body.ptr + at, used);
+	*end = at + used;
+	return 0;
+}
+
+/* `parsed`: `doc` holds it already. */
+static int parse_payload(sheaf_entry *out, sheaf_str payload, bool parsed, copier *c,
+                         json_doc **doc, sheaf_error *err)
 {
 	if ((PARSED & SHEAF_KIND_BIT(out->kind)) == 0)
 		return 0;
@@ -110,9 +139,7 @@ static int parse_payload(sheaf_entry *out, sheaf_str payload, copier *c, json_do
 			return 0;
 		return err_set(err, SHEAF_DAMAGED, "a record lacks its payload");
 	}
-	int rc = json_parse(doc, payload, err);
-	if (rc == SHEAF_FORMAT)
-		return err_set(err, SHEAF_DAMAGED, "a record's payload is not JSON");
+	int rc = parsed ? 0 : payload_status(json_parse(doc, payload, err), err);
 	if (rc != 0)
 		return rc;
 	if (out->kind != SHEAF_KIND_MESSAGE) {
@@ -150,26 +177,41 @@ static int copy_envelope(sheaf_entry *out, const record *r, copier *c, sheaf_err
 	return 0;
 }
 
+static int entry_fill(sheaf_entry *out, const record *r, uint64_t parent_seq, bool parse, copier *c,
+                      json_doc **doc, sheaf_error *err)
+{
+	found in = {0};
+	size_t end = 0;
+	int rc = copy_envelope(out, r, c, err);
+	if (rc == 0 && parse)
+		rc = parse_first(&in, out, &end, doc, err);
+	if (rc != 0)
+		return rc;
+	out->parent_seq = parent_seq;
+	find_members(&in, out, end);
+	out->agent = unescaped(c, in.agent);
+	if (out->agent.ptr == NULL)
+		out->agent = SHEAF_STR("");
+	if (parse) {
+		out->turn = unescaped(c, in.turn);
+		rc = parse_payload(out, in.payload, end != 0, c, doc, err);
+	}
+	return rc == 0 && !c->ok ? err_nomem(err) : rc;
+}
+
 int entry_read(sheaf_entry *out, const record *r, uint64_t parent_seq, bool parse, arena *a,
                json_doc **doc, sheaf_error *err)
 {
 	memset(out, 0, sizeof(*out));
 	copier c = {a, r->line, {NULL, 0}, 1};
 	c.to = arena_dup(a, r->line, &c.ok);
-	if (!c.ok)
-		return err_nomem(err);
-	int rc = copy_envelope(out, r, &c, err);
-	if (rc != 0)
-		return rc;
-	out->parent_seq = parent_seq;
-	found in;
-	find_members(&in, out);
-	out->agent = unescaped(&c, in.agent);
-	if (out->agent.ptr == NULL)
-		out->agent = SHEAF_STR("");
-	if (parse) {
-		out->turn = unescaped(&c, in.turn);
-		rc = parse_payload(out, in.payload, &c, doc, err);
-	}
-	return rc == 0 && !c.ok ? err_nomem(err) : rc;
+	return c.ok ? entry_fill(out, r, parent_seq, parse, &c, doc, err) : err_nomem(err);
+}
+
+int entry_look(sheaf_entry *out, const record *r, uint64_t parent_seq, arena *a, json_doc **doc,
+               sheaf_error *err)
+{
+	memset(out, 0, sizeof(*out));
+	copier c = {a, r->line, r->line, 1};
+	return entry_fill(out, r, parent_seq, true, &c, doc, err);
 }

@@ -151,6 +151,11 @@ void record_seal(buf *out, size_t start);
 int entry_read(sheaf_entry *out, const record *r, uint64_t parent_seq, bool parse, arena *a,
                json_doc **doc, sheaf_error *err);
 
+/* The same for a look while the line is there: strings that need no unescaping are views into it.
+ * Always parses. */
+int entry_look(sheaf_entry *out, const record *r, uint64_t parent_seq, arena *a, json_doc **doc,
+               sheaf_error *err);
+
 /* Whether what the caller gives is what is stored: type, body, branch, a given parent. */
 bool record_same(const record *stored, const draft *wanted);
 bool record_same_but_parent(const record *stored, const draft *wanted);

@@ -139,6 +139,28 @@ static void test_out_of_memory(void **state)
 	assert_non_null(arena_alloc(a, 64));
 }
 
+static void test_clear(void **state)
+{
+	(void)state;
+	_cleanup_(arena_freep) arena *a = arena_new();
+	arena_clear(a); /* of nothing */
+	for (size_t round = 0; round < 50; round++) {
+		for (size_t i = 1; i < 4000; i *= 2) {
+			char *p = arena_alloc(a, i);
+			assert_non_null(p);
+			memset(p, (int)round, i);
+		}
+		memset(arena_alloc(a, 100000), 1, 100000);
+		assert_true(arena_bytes(a) > 100000);
+		arena_clear(a);
+		assert_int_equal(arena_bytes(a), 0);
+	}
+	/* What is left is bounded by what one round needs, and it serves the next. */
+	assert_true(fail_alloc_live() <= 2);
+	assert_non_null(arena_alloc(a, 100));
+	assert_true(fail_alloc_live() <= 2);
+}
+
 static void test_free_null(void **state)
 {
 	(void)state;
@@ -161,6 +183,7 @@ int main(void)
 		T(test_zalloc),
 		T(test_dup),
 		T(test_out_of_memory),
+		T(test_clear),
 		T(test_free_null),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -225,6 +225,22 @@ static void test_text_need_not_end_with_nul(void **state)
 	}
 }
 
+static void test_first_of_several(void **state)
+{
+	(void)state;
+	json_doc *doc = NULL;
+	size_t used = 0;
+	sheaf_str text = sheaf_str_of("{\"a\":[1,\"}\"]} ,\"b\":2");
+	assert_int_equal(json_parse_first(&doc, text, &used, NULL), 0);
+	assert_int_equal(used, 13);
+	assert_int_equal(json_count(json_get(json_root(doc), "a")), 2);
+	assert_int_equal(json_parse_first(&doc, sheaf_str_of("[]"), &used, NULL), 0);
+	assert_int_equal(used, 2);
+	assert_int_equal(json_parse_first(&doc, sheaf_str_of("{\"a\":"), &used, NULL),
+	                 SHEAF_FORMAT);
+	json_free(doc);
+}
+
 static void test_reuse_does_not_allocate(void **state)
 {
 	(void)state;
@@ -886,6 +902,7 @@ int main(void)
 		T(test_iteration),
 		T(test_bad_json),
 		T(test_text_need_not_end_with_nul),
+		T(test_first_of_several),
 		T(test_reuse_does_not_allocate),
 		T(test_sizes),
 		T(test_parse_out_of_memory),

@@ -195,6 +195,49 @@ static void foreign_entries(void **state)
 	arena_free(a);
 }
 
+/* A look gives the same as a copy, wherever the payload stands, and leaves strings where they are. */
+static void looks(void **state)
+{
+	static const char *const lines[] = {
+		ENTRY("message",
+	              "\"message\":{\"role\":\"user\",\"content\":\"a}\\\"\"},\"agent\":\"x\""),
+		ENTRY("message",
+	              "\"turn\":\"t\",\"message\":{\"role\":\"user\",\"content\":\"b\"}"),
+		ENTRY("message",
+	              "\"message\": {\"role\":\"user\",\"content\":\"c\"} ,\"turn\":\"t\""),
+		ENTRY("branch_summary", "\"branch_summary\":{\"summary\":\"s\",\"from_id\":null}"),
+		ENTRY("thing", "\"thing\":[1,2]"),
+	};
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(lines); i++) {
+		_cleanup_(buf_free) buf b = BUF_INIT(1 << 20);
+		arena *a = arena_new();
+		json_doc *doc = NULL;
+		record r;
+		sheaf_entry e, copy;
+		buf_add(&b, lines[i], strlen(lines[i]));
+		record_seal(&b, 0);
+		assert_code(0, record_scan(&r, str_make(b.ptr, b.len - 1), a));
+		assert_code(0, entry_read(&copy, &r, 7, true, a, &doc, NULL));
+		assert_code(0, entry_look(&e, &r, 7, a, &doc, NULL));
+		assert_ptr_equal(e.line.ptr, b.ptr);
+		assert_ptr_not_equal(copy.line.ptr, b.ptr);
+		assert_str(e.body, copy.body);
+		assert_str(e.turn, copy.turn);
+		assert_str(e.agent, copy.agent);
+		assert_str(e.text, copy.text);
+		assert_int_equal(e.parent_seq, 7);
+		if (copy.message != NULL) {
+			assert_str(e.message->json, copy.message->json);
+			assert_str(e.message->parts[0]->text, copy.message->parts[0]->text);
+			assert_true(e.message->json.ptr > b.ptr &&
+			            e.message->json.ptr < b.ptr + b.len);
+		}
+		json_free(doc);
+		arena_free(a);
+	}
+}
+
 static int read_once(void)
 {
 	static const char text[] = ENTRY("message",
@@ -225,8 +268,11 @@ static void memory_runs_out(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(envelopes),          cmocka_unit_test(payloads),
-		cmocka_unit_test(damage_is_reported), cmocka_unit_test(foreign_entries),
+		cmocka_unit_test(envelopes),
+		cmocka_unit_test(payloads),
+		cmocka_unit_test(damage_is_reported),
+		cmocka_unit_test(foreign_entries),
+		cmocka_unit_test(looks),
 		cmocka_unit_test(memory_runs_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
