@@ -290,7 +290,9 @@ static int report(cli *c, sheaf_session *session, const sheaf_cut *plan, const s
 	text_count(&line, after, "token", "tokens");
 	buf_lit(&line, " instead of ");
 	text_count(&line, before, "", "");
-	buf_lit(&line, "and ");
+	if (line.len > 0)
+		line.len--;
+	buf_lit(&line, ", and ");
 	text_count(&line, plan->covered_count, "message", "messages");
 	buf_lit(&line, " summed up");
 	buf_nul(&line);
@@ -311,8 +313,16 @@ static int check_leaf(cli *c, sheaf_session *session, const sheaf_cut *plan)
 	int rc = find_entry(c, session, c->values[OPT_EXPECT_LEAF], leaf);
 	if (rc != 0 || str_is(plan->leaf, leaf))
 		return rc;
-	return fail_with(c, SHEAF_STALE, "plan again", "the branch goes on since %.64s",
-	                 c->values[OPT_EXPECT_LEAF]);
+	_cleanup_(head_freep) sheaf_head_view *head = NULL;
+	if (sheaf_session_head(&head, session, &c->err) != 0)
+		return fail(c);
+	sheaf_error stale = {.code = SHEAF_STALE, .revision = head->info->revision};
+	snprintf(stale.message, sizeof(stale.message), "the branch goes on since %.64s",
+	         c->values[OPT_EXPECT_LEAF]);
+	snprintf(stale.hint, sizeof(stale.hint), "plan again");
+	snprintf(stale.leaf, sizeof(stale.leaf), "%.*s", (int)plan->leaf.len, plan->leaf.ptr);
+	c->err = stale;
+	return fail(c);
 }
 
 static int compact(cli *c, sheaf_session *session, const sheaf_compaction_options *options)
