@@ -124,7 +124,7 @@ if(EXISTS ${tests_dir}/agent/driver.c)
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
   add_executable(agent-driver ${tests_dir}/agent/driver.c)
   target_link_libraries(agent-driver PRIVATE sheaf Threads::Threads)
-  foreach(format anthropic openai_chat openai_responses gemini example)
+  foreach(format anthropic openai_chat openai_responses gemini client example)
     sheaf_test(agent_${format} agent 120 ${Python3_EXECUTABLE} ${tests_dir}/agent/run.py
                $<TARGET_FILE:agent-driver> -k Test_${format}.)
   endforeach()

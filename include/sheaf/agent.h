@@ -74,6 +74,9 @@ SHEAF_API int sheaf_answer_feed(sheaf_answer *answer, sheaf_str bytes, sheaf_err
 SHEAF_API int sheaf_answer_message(sheaf_answer *answer, sheaf_message *message, int32_t stop,
                                    const sheaf_usage *usage, sheaf_error *err);
 
+/** Whether the event that ends a reply has come; what may follow (usage, an end mark) comes at once. */
+SHEAF_API int sheaf_answer_done(const sheaf_answer *answer);
+
 /** Whether the run was cancelled. To be asked at least every 100 ms while waiting. */
 SHEAF_API int sheaf_answer_cancelled(const sheaf_answer *answer);
 

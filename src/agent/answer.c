@@ -47,6 +47,12 @@ int sheaf_answer_cancelled(const sheaf_answer *answer)
 	return run_cancelled(answer->run);
 }
 
+int sheaf_answer_done(const sheaf_answer *answer)
+{
+	return answer->form == FORM_EVENTS && answer->stream != NULL &&
+	       sheaf_stream_done(answer->stream);
+}
+
 static bool status_ok(const sheaf_answer *answer)
 {
 	return answer->status >= 200 && answer->status < 300;
@@ -223,6 +229,8 @@ int exchange_send(run *r, const sheaf_request *request, bool shown, exchange *x,
 	                       .body = BUF_INIT(BODY_BYTES_MAX),
 	                       .x = x};
 	int sent = model->send(model->ctx, request, &answer, err);
+	if (sent > 0)
+		sent = err_set(err, SHEAF_INVALID, "the model's function returned no code");
 	sheaf_error late;
 	int rc = finish(&answer, sent == 0 ? err : &late);
 	sheaf_stream_free(answer.stream);

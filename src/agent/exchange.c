@@ -59,9 +59,12 @@ static int fault_error(const exchange *x, int code, sheaf_error *err)
 /* `*rc` is what sending returned, and becomes what a run that gives up returns. */
 static verdict judge(const run *r, const exchange *x, int *rc, sheaf_error *err)
 {
-	bool whole = *rc == 0 && x->complete && x->fault == SHEAF_FAULT_NONE;
-	if (whole && x->stop != SHEAF_STOP_OVERFLOW)
-		return TAKEN; /* also if it was cancelled meanwhile */
+	/* All was said, whatever happened to the connection then, and if it was cancelled too late. */
+	bool whole = x->complete && x->fault == SHEAF_FAULT_NONE;
+	if (whole && x->stop != SHEAF_STOP_OVERFLOW) {
+		*rc = 0;
+		return TAKEN;
+	}
 	if (run_cancelled(r) || *rc == SHEAF_CANCELLED) {
 		*rc = err_set(err, SHEAF_CANCELLED, "cancelled");
 		return OVER;
@@ -380,8 +383,10 @@ int exchange_compact(run *r, const char *trigger, sheaf_str instructions, sheaf_
 		how.instructions = instructions;
 	if (trigger == NULL) {
 		sheaf_fill fill;
-		int rc = r->no_room ? 0 : sheaf_compaction_need(&fill, r->session, &how, err);
-		if (rc != 0 || r->no_room || !fill.needed)
+		if (r->no_room)
+			return 0;
+		int rc = sheaf_compaction_need(&fill, r->session, &how, err);
+		if (rc != SHEAF_TOO_LARGE && (rc != 0 || !fill.needed))
 			return rc;
 	}
 	int rc = compact_now(r, &how, out, err);

@@ -20,6 +20,7 @@
 #define SLICE_MS 50 /* how late a cancellation or a timeout may be noticed */
 #define URL_BYTES_MAX 8192u
 #define US_PER_MS 1000
+#define AFTER_END_US 1000000 /* some servers leave a stream open when all is said */
 
 struct http {
 	http_config config;
@@ -335,13 +336,14 @@ static int curl_failed(const transfer *t, CURLcode bad)
 	}
 }
 
-/* Whether the request goes on; 0, SHEAF_CANCELLED or SHEAF_TIMEOUT. */
-static int look_around(const transfer *t)
+/* Whether the request goes on: SHEAF_CANCELLED, SHEAF_TIMEOUT, or `*over` when all was said. */
+static int look_around(const transfer *t, bool *over)
 {
 	const http_config *c = &t->http->config;
 	int64_t quiet = clock_monotonic_us() - t->last_us;
 	if (sheaf_answer_cancelled(t->answer))
 		return err_set(t->err, SHEAF_CANCELLED, "cancelled");
+	*over = quiet > AFTER_END_US && sheaf_answer_done(t->answer);
 	if (!t->begun && quiet > c->first_byte_us)
 		return err_set(t->err, SHEAF_TIMEOUT, "%s does not answer", t->http->host);
 	if (t->begun && quiet > c->idle_us)
@@ -354,14 +356,15 @@ static int perform(transfer *t, CURLM *multi)
 {
 	int running = 1, left = 0, rc = 0;
 	CURLMcode bad = CURLM_OK;
-	while (running != 0 && rc == 0 && bad == CURLM_OK) {
+	bool over = false;
+	while (running != 0 && rc == 0 && bad == CURLM_OK && !over) {
 		bad = curl_multi_perform(multi, &running);
 		if (bad == CURLM_OK && running != 0)
 			bad = curl_multi_poll(multi, NULL, 0, SLICE_MS, NULL);
 		if (running != 0)
-			rc = look_around(t);
+			rc = look_around(t, &over);
 	}
-	if (rc != 0)
+	if (rc != 0 || over)
 		return rc;
 	if (bad != CURLM_OK)
 		return bad == CURLM_OUT_OF_MEMORY

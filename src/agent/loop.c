@@ -21,7 +21,8 @@ static int steer(run *r, bool *any, sheaf_error *err)
 static int after_reply(run *r, const char *reply_id, bool *again, sheaf_error *err)
 {
 	size_t suspended = 0;
-	bool paused = r->stop == SHEAF_STOP_PAUSE, called = r->open_calls;
+	bool paused = r->stop == SHEAF_STOP_PAUSE;
+	bool called = r->open_calls && r->stop != SHEAF_STOP_REFUSAL;
 	int rc = called ? tools_run(r, reply_id, &suspended, err) : 0;
 	called = called && r->called;
 	if (rc != 0)

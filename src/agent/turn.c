@@ -9,6 +9,7 @@
 #define SLICE_US 20000 /* how late a cancellation may be noticed */
 #define APPEND_TRIES 5
 #define RESUMED_ENTRIES_MAX 4096
+#define TAIL_ENTRIES 32 /* among which the last message is looked for */
 
 /* ---- Small things -------------------------------------------------------- */
 
@@ -245,7 +246,7 @@ int turn_last(run *r, last_turn *out, sheaf_error *err)
 	_cleanup_(records_freep) sheaf_records *path = NULL;
 	*out = (last_turn){0};
 	/* Behind the newest message there may be a compaction or a change of the model. */
-	int rc = sheaf_session_path(&path, r->session, r->branch, NOTHING, 8, err);
+	int rc = sheaf_session_path(&path, r->session, r->branch, NOTHING, TAIL_ENTRIES, err);
 	for (size_t i = rc == 0 ? path->count : 0; i-- > 0;) {
 		const sheaf_entry *entry = path->items[i];
 		if (entry->kind != SHEAF_KIND_MESSAGE)

@@ -7,10 +7,11 @@
  *   driver FORMAT ADDRESS STORE resume ID TEXT
  *   driver FORMAT ADDRESS STORE path          the path in words
  *   driver FORMAT ADDRESS STORE render        render it and check that
+ *   driver FORMAT ADDRESS -     open          make a client; "-" is no address
  *   driver FORMAT FILE    -     check         check a request body
  *
  * Settings come from the environment: STREAM, BACKOFF_MS, KEEP, WINDOW, CANCEL_MS,
- * IDLE_MS, FIRST_MS. Tools: echo, slow (a minute), ask (suspends). Every event is a line.
+ * IDLE_MS, FIRST_MS, ANY_HTTP, HEADER, REPLY_MAX. Tools: echo, slow (a minute), ask (suspends). Every event is a line.
  */
 #include <pthread.h>
 #include <sheaf.h>
@@ -148,23 +149,34 @@ static int run_agent(sheaf_agent *agent, int argc, char **argv, sheaf_error *err
 	return status;
 }
 
+static int open_client(sheaf_client **out, int32_t format, const char *address)
+{
+	sheaf_error err = {0};
+	sheaf_client_options where = SHEAF_CLIENT_OPTIONS_INIT;
+	sheaf_str header = sheaf_str_of(getenv("HEADER"));
+	where.format = format;
+	where.url = sheaf_str_of(strcmp(address, "-") != 0 ? address : NULL);
+	where.any_http = setting("ANY_HTTP", 0) != 0;
+	where.headers = &header;
+	where.header_count = header.ptr != NULL;
+	where.idle_us = setting("IDLE_MS", 0) * 1000;
+	where.first_byte_us = setting("FIRST_MS", 0) * 1000;
+	where.reply_bytes_max = (size_t)setting("REPLY_MAX", 0);
+	int rc = sheaf_client_open(out, &where, &err);
+	return rc != 0 ? failed(rc, &err) : 0;
+}
+
 static int with_agent(sheaf_session *session, int32_t format, int argc, char **argv)
 {
 	sheaf_error err = {0};
 	sheaf_client *client = NULL;
 	sheaf_agent *agent = NULL;
-	sheaf_client_options where = SHEAF_CLIENT_OPTIONS_INIT;
 	sheaf_agent_options how = SHEAF_AGENT_OPTIONS_INIT;
 	sheaf_render_options render = SHEAF_RENDER_OPTIONS_INIT;
 	sheaf_compaction_options compaction = SHEAF_COMPACTION_OPTIONS_INIT;
 	sheaf_system system = {SHEAF_STR("You are tested."), 0, 0};
-	where.format = format;
-	where.url = sheaf_str_of(argv[2]);
-	where.idle_us = setting("IDLE_MS", 0) * 1000;
-	where.first_byte_us = setting("FIRST_MS", 0) * 1000;
-	int rc = sheaf_client_open(&client, &where, &err);
-	if (rc != 0)
-		return failed(rc, &err);
+	if (open_client(&client, format, argv[2]) != 0)
+		return 1;
 	render.model = SHEAF_STR("test-model");
 	render.stream = setting("STREAM", 1) != 0;
 	render.system = &system;
@@ -180,7 +192,7 @@ static int with_agent(sheaf_session *session, int32_t format, int argc, char **a
 	how.tool_count = sizeof(tools) / sizeof(tools[0]);
 	how.on_event = on_event;
 	how.backoff_us = setting("BACKOFF_MS", 5) * 1000;
-	rc = sheaf_agent_new(&agent, &how, &err);
+	int rc = sheaf_agent_new(&agent, &how, &err);
 	int status = rc == 0 ? run_agent(agent, argc, argv, &err) : failed(rc, &err);
 	sheaf_agent_free(agent);
 	sheaf_client_close(client);
@@ -271,6 +283,12 @@ int main(int argc, char **argv)
 	int32_t format = sheaf_format_named(sheaf_str_of(argv[1]));
 	if (strcmp(argv[4], "check") == 0)
 		return check_file(format, argv[2]);
+	if (strcmp(argv[4], "open") == 0) {
+		sheaf_client *client = NULL;
+		int status = open_client(&client, format, argv[2]);
+		sheaf_client_close(client);
+		return status;
+	}
 	sheaf_key key = sheaf_key_of("s");
 	int rc = sheaf_open(&store, argv[3], NULL, &err);
 	if (rc == 0)

@@ -6,6 +6,7 @@ typed is lost.
     tests/agent/run.py DRIVER [NAME]...
 """
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from server import FORMATS, Server, breaks_off, fails, says, silent, stalls  # noqa: E402
+from server import FORMATS, Server, breaks_off, fails, redirects, says, silent, stalls, stays_open  # noqa: E402
 
 DRIVER = ""
 
@@ -46,7 +47,7 @@ class Case(unittest.TestCase):
             self.server = Server(self.format, acts)
 
     def command(self, *words):
-        return [DRIVER, self.format, self.server.url, f"jsonl:{self.dir.name}/store", *words]
+        return [DRIVER, self.format, self.server.url + self.server.suffix, f"jsonl:{self.dir.name}/store", *words]
 
     def environment(self, settings):
         keys = {k: "secret" for k in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")}
@@ -200,6 +201,28 @@ class Turns:
         self.assertEqual(path[3], "tool interrupted")
         self.assertEqual(path[-1], "assistant Back again")
 
+    def test_killed_anywhere(self):
+        """A turn of three requests, killed after some milliseconds, again and again."""
+        chance = random.Random(self.format)
+        for number in range(8):
+            self.script(self.says("One", [(f"call_{number}a", "echo", {"n": number})]),
+                        self.says("Two", [(f"call_{number}b", "echo", {})]), self.says("Three"))
+            process = subprocess.Popen(self.command("run", f"Try {number}"), env=self.environment({}),
+                                       stdout=subprocess.PIPE)
+            time.sleep(chance.uniform(0.005, 0.06))
+            process.kill()
+            process.communicate()
+            self.server.acts.clear()
+            if f"user Try {number}" in self.path():
+                self.typed.append(f"Try {number}")
+        time.sleep(0.1)  # requests of the dead may still arrive; they had no script
+        self.server.problems.clear()
+        self.script(self.says("Whole again"))
+        self.drive("run", "And now?")
+        said = self.path()
+        self.assertEqual(len(said), len(set(s for s in said if s.startswith("user"))) +
+                         len([s for s in said if not s.startswith("user")]), "said twice")
+
     def test_cancel(self):
         self.script(stalls(self.format, "Half of it", 10), self.says("", [("call_1", "slow", {})]), self.says("Well"))
         began = time.monotonic()
@@ -224,6 +247,87 @@ class Turns:
         self.assertIn("turn completed", said)
         self.assertIn("input=200", said)
         self.assertEqual(self.path()[-2:], ["tool granted", "assistant Thanks"])
+
+
+class Test_client(Case):
+    """Where the client goes, what it shows there, and what it does not take."""
+
+    format = "openai-chat"
+
+    def opens(self, address, status=1, **settings):
+        env = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY")}
+        done = subprocess.run([DRIVER, self.format, address, "-", "open"], text=True,
+                              env=dict(env, **settings), stdout=subprocess.PIPE)
+        self.assertEqual(done.returncode, status, done.stdout)
+        return done.stdout
+
+    def test_addresses(self):
+        self.assertIn("DENIED there is no key", self.opens("-"))
+        self.opens("-", 0, OPENAI_API_KEY="x")
+        self.assertIn("the key has characters", self.opens("-", OPENAI_API_KEY="x\ny: z"))
+        self.assertIn("DENIED", self.opens("http://example.com"))
+        self.assertIn("DENIED", self.opens("http://127.0.0.1.example.com"))
+        self.assertIn("DENIED", self.opens("http://localhost.example.com/"))
+        self.opens("http://example.com", 0, ANY_HTTP="1")
+        for local in ("http://localhost:1/v1", "http://127.0.0.1:1", "http://[::1]:1", "https://example.com"):
+            self.opens(local, 0)
+        for bad in ("ftp://localhost", "http://", "nonsense", "http://user:word@localhost", "file:///etc/passwd"):
+            self.assertIn("INVALID", self.opens(bad))
+        for bad in ("novalue", "a b: c", "X: a\r\nY: b", ": x"):
+            self.assertIn("INVALID", self.opens("http://localhost", HEADER=bad))
+
+    def test_version_said_twice(self):
+        self.script(says(self.format, "Hi"), says(self.format, "Ho"))
+        self.server.suffix = "/v1/"
+        self.drive("run", "a")
+        self.server.suffix = "/"
+        self.drive("run", "b")
+
+    def test_own_header(self):
+        self.script(says(self.format, "Hi"))
+        self.drive("run", "a", HEADER="X-Mine: yes")
+        self.assertEqual(self.server.headers[0]["x-mine"], "yes")
+        self.assertEqual(self.server.headers[0]["authorization"], "Bearer secret")
+        self.assertNotIn("expect", self.server.headers[0])
+
+    def test_redirect(self):
+        other = Server(self.format, [says(self.format, "never")])
+        self.script(redirects(307, other.url + "/v1/chat/completions"))
+        self.assertIn("307", self.drive("run", "a", status=1))
+        self.assertEqual(other.requests, [])
+        other.close()
+
+    def test_too_long(self):
+        self.script(says(self.format, "x" * 5000))
+        self.assertIn("TOO_LARGE", self.drive("run", "a", REPLY_MAX=2000, status=1))
+
+    def test_stays_open(self):
+        self.script(stays_open(self.format, "All of it", 10))
+        began = time.monotonic()
+        self.assertIn("turn completed", self.drive("run", "a"))
+        self.assertLess(time.monotonic() - began, 4)
+
+    def test_retry_after_forms(self):
+        soon = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(time.time() + 2))
+        self.script(fails(self.format, "rate", [("retry-after-ms", "300"), ("Retry-After", "30")]),
+                    fails(self.format, "rate", [("Retry-After", soon)]), says(self.format, "Hi"))
+        self.drive("run", "a")
+        times = self.server.times
+        self.assertTrue(0.25 < times[1] - times[0] < 1.5)
+        self.assertTrue(0.5 < times[2] - times[1] < 3.5)
+        self.script(fails(self.format, "rate", [("Retry-After", "3600")]))
+        self.assertIn("error MODEL", self.drive("run", "b", status=1))
+
+    def test_nobody_there(self):
+        self.script()
+        self.server.server_close()
+        said = self.drive("run", "a", status=1)
+        self.assertEqual(said.count("retry"), 4)
+        self.assertIn("error MODEL", said)
+
+    def test_proxy_not_for_this_machine(self):
+        self.script(says(self.format, "Hi"))
+        self.drive("run", "a", http_proxy="http://127.0.0.1:1", all_proxy="http://127.0.0.1:1")
 
 
 class Test_example(Case):
@@ -251,6 +355,7 @@ class Test_example(Case):
 
 def load_tests(loader, *_):
     suite = unittest.TestSuite()
+    suite.addTests(loader.loadTestsFromTestCase(Test_client))
     suite.addTests(loader.loadTestsFromTestCase(Test_example))
     for fmt in FORMATS:
         made = type("Test_" + fmt.replace("-", "_"), (Turns, Case), {"format": fmt})

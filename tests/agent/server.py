@@ -2,6 +2,7 @@
 formats, statuses, connections that are cut, silence. It keeps every request it gets."""
 import http.server
 import json
+import sys
 import threading
 import time
 
@@ -193,6 +194,21 @@ def stalls(fmt, text, seconds):
     return act
 
 
+def stays_open(fmt, text, seconds):
+    """All is said, but the stream does not end."""
+    _, events = MAKERS[fmt](text, [], None, 100)
+
+    def act(handler):
+        handler.events(events, end=False)
+        handler.server.stopped.wait(seconds)
+
+    return act
+
+
+def redirects(status, where):
+    return lambda handler: handler.whole(status, {}, [("Location", where)])
+
+
 def silent(seconds):
     return lambda handler: handler.server.stopped.wait(seconds)
 
@@ -217,12 +233,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         server = self.server
-        body = self.rfile.read(int(self.headers["content-length"]))
+        length = int(self.headers["content-length"])
+        body = self.rfile.read(length)
+        if len(body) < length:
+            self.close_connection = True  # who sent it was killed
+            return None
         with server.lock:
             server.requests.append(body)
             server.times.append(time.monotonic())
             act = server.acts.pop(0) if server.acts else None
         name, value = KEYS[server.format]
+        server.headers.append(dict((k.lower(), v) for k, v in self.headers.items()))
         if self.path not in PATHS[server.format]:
             server.problems.append(f"asked for {self.path}")
         if self.headers.get(name) != value or self.headers.get("content-type") != "application/json":
@@ -271,11 +292,16 @@ class Server(http.server.ThreadingHTTPServer):
     def __init__(self, fmt, acts):
         super().__init__(("127.0.0.1", 0), Handler)
         self.format = fmt
+        self.suffix = ""
         self.acts = list(acts)
-        self.requests, self.times, self.problems = [], [], []
+        self.requests, self.headers, self.times, self.problems = [], [], [], []
         self.lock = threading.Lock()
         self.stopped = threading.Event()
         threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+
+    def handle_error(self, request, client_address):
+        if not isinstance(sys.exc_info()[1], ConnectionError):  # who was killed says no goodbye
+            super().handle_error(request, client_address)
 
     @property
     def url(self):
