@@ -156,7 +156,7 @@ typedef struct sheaf_turn {
 	uint32_t steps;   /* replies of the model */
 	uint32_t retries; /* requests that were sent again */
 	uint32_t compacted;           /* automatic compactions */
-	sheaf_usage usage;            /* of all its replies, also those given up */
+	sheaf_usage usage;            /* of all its replies, also those given up and summaries */
 	sheaf_str text;               /* of the last reply, NUL-terminated; "" if it has none */
 	const sheaf_records *records; /* the turn's entries on the path, oldest first; never NULL */
 	size_t pending_count;
@@ -174,7 +174,7 @@ enum {
 	SHEAF_EVENT_MESSAGE_END = 4,      /* a message is stored: `entry`, of any role */
 	SHEAF_EVENT_TOOL_START = 5,       /* `call` */
 	SHEAF_EVENT_TOOL_END = 6,         /* `call`, `text` (the answer), `code` */
-	SHEAF_EVENT_COMPACTION_START = 7, /* `text`: its trigger */
+	SHEAF_EVENT_COMPACTION_START = 7, /* `text`: its trigger; "branch" for a branch's summary */
 	SHEAF_EVENT_COMPACTION_END = 8,   /* `code`; `text`: what went wrong */
 	SHEAF_EVENT_RETRY = 9,       /* `attempt`, `wait_us`, `code`, `text`: why; what was shown of
 	                              the reply is void */

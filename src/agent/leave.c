@@ -103,8 +103,11 @@ static int summarise_left(run *r, const sheaf_records *path, size_t from, sheaf_
 	rc = copy_left(scratch.session, path, from, err);
 	if (rc == 0)
 		rc = plan_left(&scratch, &plan, err);
-	if (rc == 0)
+	if (rc == 0) {
 		rc = exchange_summarise(r, plan, sink, err);
+		sheaf_event event = {.kind = SHEAF_EVENT_COMPACTION_END, .code = rc};
+		run_event(r, &event);
+	}
 	sheaf_cut_free(plan);
 	key = sheaf_session_key(scratch.session);
 	(void)sheaf_store_delete(NULL, r->agent->memory, &key, NULL, NULL);

@@ -145,7 +145,12 @@ int tools_call(run *r, const sheaf_call *call, sheaf_error *err)
 		if (rc != 0)
 			return err_set(err, rc, "the answer cannot be kept");
 	}
-	return store(r, call, &answer, code, err);
+	int rc = store(r, call, &answer, code, err);
+	/* An answer that no record can hold is still an answer: the model can ask for less. */
+	if (rc == SHEAF_TOO_LARGE || rc == SHEAF_LIMIT || rc == SHEAF_INVALID)
+		rc = tools_answer(r, call, SHEAF_STR("the tool's answer is too large to be kept"),
+		                  1, err);
+	return rc;
 }
 
 static sheaf_call call_of(const run *r, const sheaf_part *part)

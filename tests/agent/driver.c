@@ -68,9 +68,37 @@ static const sheaf_agent_tool tools[] = {
 
 /* ---- Watching ------------------------------------------------------------ */
 
+static pthread_t presser;
+static int pressing;
+static long pressed_ms;
+
+static long now_ms(void)
+{
+	struct timespec now;
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void *press(void *ctx)
+{
+	long ms = setting("CANCEL_MS", 0);
+	(void)nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+	pressed_ms = now_ms();
+	sheaf_cancel_set(ctx, 1);
+	return NULL;
+}
+
+/* Cancelling begins to be on its way when something is going on. */
+static void begin_to_press(sheaf_cancel *cancel, int32_t kind)
+{
+	if ((kind == SHEAF_EVENT_DELTA || kind == SHEAF_EVENT_TOOL_START) && !pressing &&
+	    setting("CANCEL_MS", 0) > 0)
+		pressing = pthread_create(&presser, NULL, press, cancel) == 0;
+}
+
 static void on_event(void *ctx, const sheaf_event *event)
 {
-	(void)ctx;
+	begin_to_press(ctx, event->kind);
 	switch (event->kind) {
 	case SHEAF_EVENT_DELTA:
 		printf("delta %.*s\n", ARG(event->text));
@@ -99,14 +127,6 @@ static void on_event(void *ctx, const sheaf_event *event)
 	fflush(stdout);
 }
 
-static void *press(void *ctx)
-{
-	long ms = setting("CANCEL_MS", 0);
-	(void)nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
-	sheaf_cancel_set(ctx, 1);
-	return NULL;
-}
-
 /* ---- Commands ------------------------------------------------------------ */
 
 static int show_turn(int rc, const sheaf_turn *turn, const sheaf_error *err)
@@ -123,15 +143,12 @@ static int show_turn(int rc, const sheaf_turn *turn, const sheaf_error *err)
 	return rc != 0 ? failed(rc, err) : 0;
 }
 
-static int run_agent(sheaf_agent *agent, int argc, char **argv, sheaf_error *err)
+static int run_agent(sheaf_agent *agent, sheaf_cancel *cancel, int argc, char **argv,
+                     sheaf_error *err)
 {
 	sheaf_run_options how = SHEAF_RUN_OPTIONS_INIT;
 	sheaf_turn *turn = NULL;
-	pthread_t thread;
-	how.cancel = sheaf_cancel_new();
-	int timed = setting("CANCEL_MS", 0) > 0;
-	if (timed)
-		(void)pthread_create(&thread, NULL, press, how.cancel);
+	how.cancel = cancel;
 	int rc;
 	if (strcmp(argv[4], "resume") == 0 && argc == 7) {
 		sheaf_resume answer = {sheaf_str_of(argv[5]), sheaf_str_of(argv[6]), 0, 0};
@@ -141,11 +158,13 @@ static int run_agent(sheaf_agent *agent, int argc, char **argv, sheaf_error *err
 	} else {
 		rc = sheaf_agent_run(&turn, agent, NULL, 0, &how, err);
 	}
-	if (timed)
-		(void)pthread_join(thread, NULL);
+	long ended_ms = now_ms();
+	if (pressing) {
+		(void)pthread_join(presser, NULL);
+		printf("late %ld\n", ended_ms - pressed_ms);
+	}
 	int status = show_turn(rc, turn, err);
 	sheaf_turn_free(turn);
-	sheaf_cancel_free(how.cancel);
 	return status;
 }
 
@@ -171,6 +190,7 @@ static int with_agent(sheaf_session *session, int32_t format, int argc, char **a
 	sheaf_error err = {0};
 	sheaf_client *client = NULL;
 	sheaf_agent *agent = NULL;
+	sheaf_cancel *cancel = sheaf_cancel_new();
 	sheaf_agent_options how = SHEAF_AGENT_OPTIONS_INIT;
 	sheaf_render_options render = SHEAF_RENDER_OPTIONS_INIT;
 	sheaf_compaction_options compaction = SHEAF_COMPACTION_OPTIONS_INIT;
@@ -191,10 +211,12 @@ static int with_agent(sheaf_session *session, int32_t format, int argc, char **a
 	how.tools = tools;
 	how.tool_count = sizeof(tools) / sizeof(tools[0]);
 	how.on_event = on_event;
+	how.event_ctx = cancel;
 	how.backoff_us = setting("BACKOFF_MS", 5) * 1000;
 	int rc = sheaf_agent_new(&agent, &how, &err);
-	int status = rc == 0 ? run_agent(agent, argc, argv, &err) : failed(rc, &err);
+	int status = rc == 0 ? run_agent(agent, cancel, argc, argv, &err) : failed(rc, &err);
 	sheaf_agent_free(agent);
+	sheaf_cancel_free(cancel);
 	sheaf_client_close(client);
 	return status;
 }

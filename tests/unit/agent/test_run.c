@@ -63,6 +63,52 @@ static void tools(void **state)
 	kit_close(&k);
 }
 
+static int shout(void *ctx, const sheaf_call *call, sheaf_tool_answer *answer, sheaf_error *err)
+{
+	(void)ctx, (void)call, (void)err;
+	char *huge = calloc(1, SHEAF_BODY_BYTES_MAX);
+	assert_non_null(huge);
+	memset(huge, 'x', SHEAF_BODY_BYTES_MAX);
+	int rc = sheaf_tool_answer_text(answer, (sheaf_str){huge, SHEAF_BODY_BYTES_MAX});
+	assert_int_equal(rc, 0);
+	assert_int_equal(sheaf_tool_answer_text(answer, SHEAF_STR("x")), SHEAF_TOO_LARGE);
+	free(huge);
+	return rc;
+}
+
+static int show(void *ctx, const sheaf_call *call, sheaf_tool_answer *answer, sheaf_error *err)
+{
+	(void)ctx, (void)call, (void)err;
+	(void)sheaf_tool_answer_image(answer, SHEAF_STR("base64"), SHEAF_STR("image/png"),
+	                              SHEAF_STR("iVBORw0KGgo="));
+	(void)sheaf_tool_answer_text(answer, SHEAF_STR("broken \xff text"));
+	return SHEAF_DENIED;
+}
+
+static void strange_answers(void **state)
+{
+	(void)state;
+	static kit k;
+	const sheaf_agent_tool strange[] = {{{{"shout", 5}, {NULL, 0}, {NULL, 0}}, shout, NULL},
+	                                    {{{"show", 4}, {NULL, 0}, {NULL, 0}}, show, NULL}};
+	kit_prepare(&k, "memory:");
+	k.how.tools = strange;
+	k.how.tool_count = COUNT_OF(strange);
+	kit_start(&k);
+	k.script = (step[]){
+		{.body = REPLY(CALL("c1", "shout", "{}") "," CALL("c2", "show", "{}"), "tool_use")},
+		{.body = SAYS("Too much")},
+		{.ends = true}};
+	kit_run(&k, "Go", 0);
+	kit_path(&k, "user:Go assistant:@c1@c2 tool:!the tool's answer is too large to be kept "
+	             "tool:! assistant:Too much");
+	const sheaf_part *shown = k.turn->records->items[3]->message->parts[0];
+	assert_int_equal(shown->part_count, 2);
+	assert_int_equal(shown->parts[0]->kind, SHEAF_PART_IMAGE);
+	assert_true(sheaf_str_is(shown->parts[1]->text, "broken \xef\xbf\xbd text"));
+	kit_close(&k);
+}
+
 static void retries(void **state)
 {
 	(void)state;
@@ -336,12 +382,19 @@ static void somebody_else(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(plain),       cmocka_unit_test(durable_before_the_model),
-		cmocka_unit_test(tools),       cmocka_unit_test(retries),
-		cmocka_unit_test(not_retried), cmocka_unit_test(cut_streams_branch),
-		cmocka_unit_test(cancelling),  cmocka_unit_test(pauses_and_limits),
-		cmocka_unit_test(suspending),  cmocka_unit_test(giving_up),
-		cmocka_unit_test(interrupted), cmocka_unit_test(somebody_else),
+		cmocka_unit_test(plain),
+		cmocka_unit_test(durable_before_the_model),
+		cmocka_unit_test(tools),
+		cmocka_unit_test(strange_answers),
+		cmocka_unit_test(retries),
+		cmocka_unit_test(not_retried),
+		cmocka_unit_test(cut_streams_branch),
+		cmocka_unit_test(cancelling),
+		cmocka_unit_test(pauses_and_limits),
+		cmocka_unit_test(suspending),
+		cmocka_unit_test(giving_up),
+		cmocka_unit_test(interrupted),
+		cmocka_unit_test(somebody_else),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
