@@ -353,18 +353,34 @@ static void compacting(void **state)
 	kit_close(&k);
 }
 
-static void never_compacting(void **state)
+/* What fails, and how often the summariser was asked: never, or once. */
+static void overflow_stays(int32_t no_compaction, int32_t want_compacted)
+{
+	static kit k;
+	int code = 0;
+	kit_prepare(&k, "memory:");
+	k.how.no_compaction = no_compaction;
+	k.how.summarise = summarise;
+	k.how.summarise_ctx = &code;
+	k.compaction.keep_recent = 10;
+	kit_start(&k);
+	static const step full = {.body = FAILS("invalid_request_error", "prompt is too long"),
+	                          .status = 400};
+	k.script = (step[]){{.body = SAYS("long, isn't it")}, full, full, {.ends = true}};
+	kit_run(&k, long_text(), 0);
+	kit_run(&k, "after", SHEAF_CONTEXT);
+	assert_non_null(strstr(k.err.message, "too long"));
+	assert_int_equal(k.turn->compacted, want_compacted);
+	assert_int_equal(k.at, 2 + want_compacted);
+	kit_renders(&k);
+	kit_close(&k);
+}
+
+static void full_for_good(void **state)
 {
 	(void)state;
-	static kit k;
-	kit_prepare(&k, "memory:");
-	k.how.no_compaction = 1;
-	kit_start(&k);
-	k.script = (step[]){
-		{.body = FAILS("invalid_request_error", "prompt is too long"), .status = 400},
-		{.ends = true}};
-	kit_run(&k, "Hello", SHEAF_CONTEXT);
-	kit_close(&k);
+	overflow_stays(1, 0);
+	overflow_stays(0, 1);
 }
 
 /* ---- Branches that are left ---------------------------------------------------------- */
@@ -527,7 +543,7 @@ int main(void)
 		cmocka_unit_test(steering),
 		cmocka_unit_test(queue_alone),
 		cmocka_unit_test(compacting),
-		cmocka_unit_test(never_compacting),
+		cmocka_unit_test(full_for_good),
 		cmocka_unit_test(leaving_branches),
 		cmocka_unit_test(bad_options),
 		cmocka_unit_test(messages_instead_of_bytes),
