@@ -224,11 +224,28 @@ static void see_block(void *ctx, const seen_block *b)
 	}
 }
 
+/* Signatures are c2ln and the mark. */
+static void see_signatures(seen *s, sheaf_str body)
+{
+	for (size_t i = 0; i + 12 <= body.len; i++) {
+		const char *p = body.ptr + i;
+		unsigned mark = 0;
+		size_t n = 4;
+		if (p[0] != 'c' || memcmp(p, "c2ln", 4) != 0)
+			continue;
+		while (n < 12 && is_digit(p[n]))
+			mark = mark * 10 + (unsigned)(p[n++] - '0');
+		if (n == 12 && mark < MARKS_MAX)
+			s->has_signature[mark] = true;
+	}
+}
+
 void body_see(seen *s, int32_t format, sheaf_str body, unsigned marks)
 {
 	size_t used = marks + 1 < MARKS_MAX ? marks + 1 : MARKS_MAX;
 	memset(s->times, 0, used * sizeof(s->times[0]));
 	memset(s->role, 0, used * sizeof(s->role[0]));
+	memset(s->has_signature, 0, used * sizeof(s->has_signature[0]));
 	memset(s->call, 0, used * sizeof(s->call[0]));
 	memset(s->answers, 0, used * sizeof(s->answers[0]));
 	s->call_count = s->result_count = 0;
@@ -237,5 +254,6 @@ void body_see(seen *s, int32_t format, sheaf_str body, unsigned marks)
 	unsigned mark;
 	for (size_t at = 0; (mark = mark_next(body, &at)) != 0;)
 		s->times[mark] = s->times[mark] != 0 ? 2 : 1;
+	see_signatures(s, body);
 	s->good = body_each(format, body, see_block, s);
 }

@@ -31,10 +31,11 @@ unsigned mark_next(sheaf_str text, size_t *at);
 
 /* Where things are in a body. */
 typedef struct seen {
-	uint8_t times[MARKS_MAX];    /* 0, 1, or 2 for more: a mark in the whole body */
-	char role[MARKS_MAX];        /* the role it was last found under, 0 outside of messages */
-	uint16_t call[MARKS_MAX];    /* 1 + the call it is in … */
-	uint16_t answers[MARKS_MAX]; /* … or 1 + the result it is in */
+	uint8_t times[MARKS_MAX];      /* 0, 1, or 2 for more: a mark in the whole body */
+	bool has_signature[MARKS_MAX]; /* its signature is in the body */
+	char role[MARKS_MAX];          /* the role it was last found under, 0 outside of messages */
+	uint16_t call[MARKS_MAX];      /* 1 + the call it is in … */
+	uint16_t answers[MARKS_MAX];   /* … or 1 + the result it is in */
 	seen_block calls[256];
 	size_t call_count;
 	seen_block results[256];

@@ -525,6 +525,21 @@ static bool check_part(trial *t, size_t i, size_t p)
 	}
 }
 
+/* Signatures go to the model that made them; Gemini has them on texts and calls, too. */
+static bool check_signature(trial *t, const said *s, const part *p)
+{
+	bool own = is_reply(s) && is_maker(s, t->q->provider, t->q->model);
+	bool found = t->o->seen.has_signature[p->mark];
+	bool wanted = own && p->is_signed && t->q->format == SHEAF_FORMAT_GEMINI &&
+	              (p->kind == PART_TEXT || p->kind == PART_CALL);
+	if (p->mark == 0)
+		return true;
+	if (wanted && !found)
+		return wrong(t->o, "#%u# has lost its signature", p->mark);
+	bool may_be = own && (wanted || p->kind == PART_THINKING);
+	return !found || may_be || wrong(t->o, "the signature of #%u# is not for this", p->mark);
+}
+
 static bool check_said(trial *t, size_t i)
 {
 	oracle *o = t->o;
@@ -539,7 +554,7 @@ static bool check_said(trial *t, size_t i)
 		return false;
 	for (size_t p = 0; p < s->count; p++) {
 		unsigned mark = s->parts[p].mark;
-		if (!check_part(t, i, p))
+		if (!check_part(t, i, p) || !check_signature(t, s, &s->parts[p]))
 			return false;
 		as_user |= mark != 0 && o->seen.role[mark] == 'u';
 		unseen |= s->parts[p].kind == PART_BLANK || o->seen.times[mark] == 0;
