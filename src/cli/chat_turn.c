@@ -1,6 +1,7 @@
 /* One turn of a chat: asking the model, showing what it says as it says it, and what went wrong. */
 #include <signal.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "base/str.h"
 #include "chat.h"
@@ -29,17 +30,23 @@ static void cancel_freep(sheaf_cancel **cancel)
 
 /* ---- Ctrl-C ------------------------------------------------------------ */
 
-static sheaf_cancel *running; /* for the handler, which may only set it */
+#define PATIENCE 2 /* seconds */
 
-/* The first asks the turn to end, the second does not wait for that: nothing said is lost. */
+static sheaf_cancel *running; /* for the handler, which may only set it */
+static volatile time_t asked;
+
+/* The first asks the turn to end; another, if it does not, ends the chat: nothing said is lost. */
 static void stop(int number)
 {
 	if (sheaf_cancel_is_set(running)) {
+		if (time(NULL) - asked < PATIENCE)
+			return;
 		term_mode(TERM_FOUND);
 		signal(number, SIG_DFL);
 		raise(number);
 		return;
 	}
+	asked = time(NULL);
 	sheaf_cancel_set(running, 1);
 }
 

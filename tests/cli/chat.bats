@@ -362,6 +362,82 @@ END
 	wait_for "You said: Xword word"
 }
 
+@test "the line editor does what a list of characters does, on terminals of any width" {
+	setup_chat
+	python3 - "$SHEAF_BIN" "$url" <<'END'
+import fcntl, json, os, pty, random, select, struct, subprocess, sys, termios, time
+program, url = sys.argv[1:]
+random.seed(7)
+CHARACTERS = ["a", "b", " ", "é", "e\u0301", "日", "漢", "👩‍👩‍👧", "👍🏽", "🙂", "ß"]
+KEYS = {"left": ["\x1b[D", "\x02"], "right": ["\x1b[C", "\x06"], "home": ["\x1b[H", "\x01", "\x1bOH"],
+        "end": ["\x1b[F", "\x05", "\x1b[4~"], "backspace": ["\x7f", "\x08"], "delete": ["\x1b[3~"],
+        "before": ["\x15"], "after": ["\x0b"], "word": ["\x17"], "yank": ["\x19"]}
+
+def change(text, at, killed, key):
+    """What a key does to a list of characters, a cursor, and what was cut."""
+    if key == "left": at = max(at - 1, 0)
+    elif key == "right": at = min(at + 1, len(text))
+    elif key == "home": at = 0
+    elif key == "end": at = len(text)
+    elif key == "backspace" and at > 0: text, at = text[:at - 1] + text[at:], at - 1
+    elif key == "delete": text = text[:at] + text[at + 1:]
+    elif key == "before" and at > 0: killed, text, at = text[:at], text[at:], 0
+    elif key == "after" and at < len(text): killed, text = text[at:], text[:at]
+    elif key == "word" and at > 0:
+        begin = at
+        while begin > 0 and text[begin - 1] == " ": begin -= 1
+        while begin > 0 and text[begin - 1] != " ": begin -= 1
+        killed, text, at = text[begin:at], text[:begin] + text[at:], begin
+    elif key == "yank": text, at = text[:at] + killed + text[at:], at + len(killed)
+    return text, at, killed
+
+child, terminal = pty.fork()
+if child == 0:
+    os.execv(program, [program, "chat", "demo", "--url", url, "--model", "m1"])
+
+def read(seconds):
+    data = b""
+    while select.select([terminal], [], [], seconds)[0]:
+        data += os.read(terminal, 65536)
+    return data
+
+def wait(*marks):
+    """Until all of them came, one after the other."""
+    data, end = b"", time.time() + 20
+    for mark in marks:
+        while mark not in data:
+            assert time.time() < end, (mark, data)
+            data += read(0.01)
+        data = data.split(mark, 1)[1]
+
+said, killed = [], []
+wait(b"> ")
+for turn in range(25):
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 10, random.choice([8, 13, 20, 80]), 0, 0))
+    text, at = ["x"], 1
+    os.write(terminal, b"x")
+    for _ in range(60):
+        if random.random() < 0.6 and len(text) < 200:
+            character = random.choice(CHARACTERS)
+            os.write(terminal, character.encode())
+            text, at = text[:at] + [character] + text[at:], at + 1
+        else:
+            key = random.choice(list(KEYS))
+            os.write(terminal, random.choice(KEYS[key]).encode())
+            text, at, killed = change(text, at, killed, key)
+        read(0)
+    os.write(terminal, b"\x1b[Fz\r")
+    said.append("".join(text + ["z"]))
+    wait(b"tokens in", b"> ")
+os.write(terminal, b"\x04")
+assert os.waitpid(child, 0)[1] == 0
+stored = subprocess.run([program, "show", "demo", "--json"], stdout=subprocess.PIPE, check=True).stdout
+users = [json.loads(line)["message"] for line in stored.splitlines() if b'"role":"user"' in line]
+users = [message["content"][0]["text"]["content"] for message in users]
+assert users == said, [pair for pair in zip(users, said) if pair[0] != pair[1]]
+END
+}
+
 @test "thinking is dimmed, NO_COLOR switches colours off, widths are kept" {
 	setup_chat
 	start demo --format anthropic --url "$url" --model m1
