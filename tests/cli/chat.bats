@@ -483,7 +483,8 @@ END
 		sheaf chat demo --url "$url" --model m1 >out 2>err
 	[ "$(cat out)" = $'With SIMD, or with a table of 256 bytes?\nYou said: first\nsecond' ]
 	[ ! -s err ]
-	echo 'Then the table.' | sheaf chat --continue --url "$url" | grep -qF 'Twice as fast'
+	echo 'Then the table.' | sheaf chat --continue --url "$url" >out
+	grep -qF 'Twice as fast' out
 	[ "$(texts demo | wc -l)" -eq 6 ]
 	echo 'evil' | sheaf chat demo --url "$url" | no_controls
 }
@@ -520,7 +521,8 @@ END
 	OPENAI_API_KEY=wrong run -4 sheaf chat demo --url "$url" --model m1 <<<'Hello?'
 	has 'OPENAI_API_KEY'
 	[ "$(texts demo)" = 'user: Hello?' ]
-	echo /retry | sheaf chat demo --url "$url" --model m1 | grep -q 'You said: Hello?'
+	echo /retry | sheaf chat demo --url "$url" --model m1 >out
+	grep -q 'You said: Hello?' out
 	[ "$(texts demo | wc -l)" -eq 2 ]
 	run -1 sheaf chat demo --url "$url" --model m1 --branch nowhere </dev/null
 	has "there is no branch 'nowhere'"
@@ -529,7 +531,8 @@ END
 @test "what is asked for can come from the environment" {
 	setup_chat
 	export SHEAF_URL=$url SHEAF_MODEL=m9 SHEAF_FORMAT=anthropic
-	echo one | sheaf chat demo | grep -q 'You said: one'
+	echo one | sheaf chat demo >out
+	grep -q 'You said: one' out
 	tail -1 requests.log | py 'd["model"] == "m9" and "max_tokens" in d'
 	SHEAF_FORMAT=martian run -2 sheaf chat demo <<<two
 	has SHEAF_FORMAT
