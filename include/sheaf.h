@@ -15,6 +15,7 @@
 #include "sheaf/message.h"
 #include "sheaf/queue.h"
 #include "sheaf/render.h"
+#include "sheaf/search.h"
 #include "sheaf/session.h"
 #include "sheaf/state.h"
 #include "sheaf/store.h"

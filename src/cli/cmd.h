@@ -52,6 +52,7 @@ typedef enum opt_id {
 	OPT_FROM,
 	OPT_FULL,
 	OPT_GRACE,
+	OPT_HERE,
 	OPT_ID,
 	OPT_INSTRUCTIONS,
 	OPT_JSON_BODY,
@@ -71,8 +72,10 @@ typedef enum opt_id {
 	OPT_PLAN,
 	OPT_PRIORITY,
 	OPT_PRINT,
+	OPT_PROJECT,
 	OPT_PROVIDER,
 	OPT_PURGE,
+	OPT_REBUILD,
 	OPT_ROLE,
 	OPT_ROOT,
 	OPT_SCOPE,
@@ -83,6 +86,7 @@ typedef enum opt_id {
 	OPT_SYSTEM,
 	OPT_THINKING,
 	OPT_TOKENS,
+	OPT_TOOL,
 	OPT_TOOLS,
 	OPT_TTL,
 	OPT_TURN,
@@ -195,6 +199,7 @@ int cmd_rename(cli *c);
 int cmd_repair(cli *c);
 int cmd_retain(cli *c);
 int cmd_rm(cli *c);
+int cmd_search(cli *c);
 int cmd_show(cli *c);
 int cmd_todo(cli *c);
 int cmd_state(cli *c);

@@ -10,6 +10,8 @@
 #define TODO_STATUSES "pending in_progress completed"
 #define PLAN_STATUSES "draft approved executing completed failed cancelled"
 
+#define HIT_ROLES "user assistant call tool system summary title other"
+
 #define FORMATS "anthropic openai-chat openai-responses gemini"
 #define THINKING_LEVELS "off minimal low medium high"
 
@@ -71,6 +73,20 @@ static const opt options_ls[] = {
 	{OPT_SINCE, 0, "since", "TIME", "only those changed since: a date, 90m, 12h, 3d, 2w", NULL},
 	{OPT_BEFORE, 0, "before", "TIME", "only those changed before", NULL},
 	{OPT_EXPIRED, 0, "expired", NULL, "also expired ones; say what expires when", NULL},
+	{0},
+};
+
+static const opt options_search[] = {
+	{OPT_ALL, 'a', "all", NULL, "of every app and user (with --app: every user of it)", NULL},
+	{OPT_LIMIT, 'n', "limit", "N", "at most N hits (default: 20)", NULL},
+	{OPT_PROJECT, 'C', "project", "DIR", "only sessions of this directory or below it", NULL},
+	{OPT_HERE, 'H', "here", NULL, "the same for the working directory", NULL},
+	{OPT_AGENT, 0, "agent", "NAME", "only of this agent: codex, claude-code, ...", NULL},
+	{OPT_ROLE, 'r', "role", "ROLE", "only what such a one said", HIT_ROLES},
+	{OPT_TOOL, 't', "tool", "NAME", "only calls of this tool and its answers", NULL},
+	{OPT_SINCE, 0, "since", "TIME", "only what was said since: a date, 90m, 12h, 3d, 2w", NULL},
+	{OPT_BEFORE, 0, "before", "TIME", "only what was said before", NULL},
+	{OPT_REBUILD, 0, "rebuild", NULL, "make the index anew first", NULL},
 	{0},
 };
 
@@ -329,6 +345,26 @@ const command commands[] = {
 			"sheaf ls\nsheaf ls --cwd . --since 3d\nsheaf ls --json | jq -r .session",
 		.run = cmd_ls,
 		.options = options_ls,
+	},
+	{
+		.name = "search",
+		.brief = "find what was said, in every session",
+		.synopsis = "search QUERY...\nsearch --rebuild",
+		.about =
+			"Finds records that have every word of QUERY, the best first: in any case, with\n"
+			"or without accents. \"Quoted words\" stand side by side, word* is a beginning.\n"
+			"Identifiers and paths are found by their parts and as a whole. Of a session\n"
+			"three hits are shown at most; the line below a hit opens it.\n"
+			"\n"
+			"The index follows the store: a search first takes in what is new. It can be\n"
+			"deleted at any time. Ends with 1 if nothing was found.",
+		.examples = "sheaf search connection refused\n"
+			    "sheaf search '\"connection refused\" retry*' --here\n"
+			    "sheaf search migrate --agent codex --role user --since 2w\n"
+			    "sheaf search parse_json --tool bash --json | jq -r .session",
+		.run = cmd_search,
+		.words_max = -1,
+		.options = options_search,
 	},
 	{
 		.name = "show",
@@ -895,7 +931,8 @@ const command *command_guess(const char *name)
 		{"add", "append"},      {"delete", "rm"},     {"remove", "rm"},
 		{"fsck", "check"},      {"doctor", "check"},  {"create", "new"},
 		{"init", "new"},        {"tag", "label"},     {"mv", "rename"},
-		{"checkout", "branch"}, {"switch", "branch"},
+		{"checkout", "branch"}, {"switch", "branch"}, {"grep", "search"},
+		{"find", "search"},
 	};
 	for (size_t i = 0; i < sizeof(habits) / sizeof(habits[0]); i++) {
 		if (strcmp(habits[i][0], name) == 0)

@@ -7,6 +7,7 @@
 #include "core/list.h"
 #include "core/remove.h"
 #include "core/transfer.h"
+#include "search/search.h"
 
 /* How often a fork is copied anew because somebody wrote to it meanwhile. */
 #define PURGE_TRIES 64
@@ -62,6 +63,17 @@ static int take_reader(void *ctx, const sheaf_store_key *key, const sheaf_sessio
 	return named_before(r, key) ? 0 : listing_add(&r->forks, key, info);
 }
 
+/* What is removed cannot be found any more either. */
+static int remove_and_forget(sheaf_store *store, const sheaf_store_key *key,
+                             sheaf_remove_request *request, sheaf_remove_reply *reply,
+                             sheaf_error *err)
+{
+	int rc = store_remove(store, key, request, reply, err);
+	if (rc == 0 && reply->existed)
+		search_forget(store, key);
+	return rc;
+}
+
 static int remove_once(removing *r, bool reap, sheaf_remove_reply *reply, sheaf_error *err)
 {
 	sheaf_remove_request request = {
@@ -72,7 +84,7 @@ static int remove_once(removing *r, bool reap, sheaf_remove_reply *reply, sheaf_
 		.ctx = r,
 	};
 	r->name_count = 0;
-	return store_remove(r->store, &r->key.store, &request, reply, err);
+	return remove_and_forget(r->store, &r->key.store, &request, reply, err);
 }
 
 /* ---- What a fork kept alive --------------------------------------------- */
@@ -92,7 +104,8 @@ static int reap_links(sheaf_store *store, const sheaf_store_key *key, const shea
 		str_copy_cut(name, sizeof(name), session);
 		link.session = sheaf_str_of(name);
 		sheaf_remove_request request = {.size = sizeof(request), .reap = 1};
-		int rc = store_remove(store, &link, &request, NULL, err);
+		sheaf_remove_reply reply;
+		int rc = remove_and_forget(store, &link, &request, &reply, err);
 		if (rc != 0)
 			return rc;
 	}
@@ -132,7 +145,8 @@ static int reap_hidden(sheaf_store *store, const sheaf_store_key *key, sheaf_err
 		sheaf_store_key link = *key;
 		link.session = sheaf_str_of(l.names[i]);
 		sheaf_remove_request request = {.size = sizeof(request), .reap = 1};
-		rc = store_remove(store, &link, &request, NULL, err);
+		sheaf_remove_reply reply;
+		rc = remove_and_forget(store, &link, &request, &reply, err);
 	}
 	mem_free(l.names);
 	return rc;

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -210,6 +211,28 @@ static int settle(sheaf_store *s, const sheaf_store_options *options, sheaf_erro
 	return check_durability(s, s->durability, err);
 }
 
+/* "scheme:rest?option=value…". Options that every store has, and unsafe_fs, say only how. */
+static char *make_place(const store_url *u)
+{
+	_cleanup_(buf_free) buf b = BUF_INIT(SIZE_MAX);
+	char mark = '?';
+	buf_str(&b, u->scheme);
+	buf_char(&b, ':');
+	buf_str(&b, u->rest);
+	for (size_t i = 0; i < u->count; i++) {
+		const char *name = u->options[i].name;
+		if (strcmp(name, "readonly") == 0 || strcmp(name, "durability") == 0 ||
+		    strcmp(name, "unsafe_fs") == 0)
+			continue;
+		buf_char(&b, mark);
+		buf_str(&b, sheaf_str_of(name));
+		buf_char(&b, '=');
+		buf_str(&b, u->options[i].value);
+		mark = '&';
+	}
+	return b.status == 0 ? mem_dup(b.ptr, b.len) : NULL;
+}
+
 static int open_url(sheaf_store **out, const char *url, const sheaf_store_options *given,
                     sheaf_error *err)
 {
@@ -227,8 +250,9 @@ static int open_url(sheaf_store **out, const char *url, const sheaf_store_option
 	if (rc != 0)
 		return rc;
 
+	_cleanup_(mem_freep) char *place = make_place(&u);
 	_cleanup_(mem_freep) sheaf_store *s = mem_zalloc(sizeof(*s));
-	if (s == NULL)
+	if (s == NULL || place == NULL)
 		return err_nomem(err);
 	memcpy(&s->ops, ops, ops->size < sizeof(s->ops) ? ops->size : sizeof(s->ops));
 	pthread_once(&watch_once, watch_forks);
@@ -243,6 +267,8 @@ static int open_url(sheaf_store **out, const char *url, const sheaf_store_option
 		s->ops.close(s->backend);
 		return rc;
 	}
+	s->place = place;
+	place = NULL;
 	*out = s;
 	s = NULL;
 	return 0;
@@ -267,6 +293,7 @@ void sheaf_close(sheaf_store *store)
 		return;
 	if (store->generation == atomic_load(&generation))
 		store->ops.close(store->backend);
+	mem_free(store->place);
 	mem_free(store);
 }
 
@@ -293,6 +320,16 @@ int sheaf_store_describe(sheaf_store *store, sheaf_store_info *out, sheaf_error 
 bool store_readonly(const sheaf_store *s)
 {
 	return s->readonly;
+}
+
+const char *store_place(const sheaf_store *s)
+{
+	return s->place;
+}
+
+int64_t store_patience_us(const sheaf_store *s)
+{
+	return s->deadline_us;
 }
 
 bool store_remote(const sheaf_store *s)

@@ -54,6 +54,10 @@ int store_wait(sheaf_store *s, const sheaf_store_key *key, uint64_t revision, in
                sheaf_error *err);
 
 bool store_readonly(const sheaf_store *s);
+/* The URL it was opened by, without what only says how: the same for all that see the same
+ * sessions. It may hold a password. */
+const char *store_place(const sheaf_store *s);
+int64_t store_patience_us(const sheaf_store *s); /* how long a call may wait */
 bool store_remote(const sheaf_store *s);
 bool store_reads(const sheaf_store *s);  /* head and records in one step */
 bool store_states(const sheaf_store *s); /* keeps user and app state */

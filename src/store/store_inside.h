@@ -14,6 +14,7 @@ struct sheaf_store {
 	int32_t durability;     /* for appends that do not ask */
 	int32_t durability_max; /* more is refused */
 	int64_t deadline_us;    /* from the beginning of a call */
+	char *place;            /* see store_place() */
 };
 
 /*
