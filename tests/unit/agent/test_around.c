@@ -205,6 +205,54 @@ static void run_in_thread(kit *k)
 	assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
+static pthread_t waiting;
+static sheaf_cancel *stop_waiting;
+
+static void *run_when_free(void *ctx)
+{
+	kit *k = ctx;
+	sheaf_error err;
+	sheaf_run_options how = SHEAF_RUN_OPTIONS_INIT;
+	how.wait_us = 60000000;
+	how.cancel = stop_waiting;
+	inner_code = sheaf_agent_run_text(NULL, k->agent, SHEAF_STR("me too"), &how, &err);
+	return NULL;
+}
+
+static void start_waiting(kit *k)
+{
+	assert_int_equal(pthread_create(&waiting, NULL, run_when_free, k), 0);
+}
+
+static void start_and_cancel(kit *k)
+{
+	start_waiting(k);
+	sheaf_cancel_set(stop_waiting, 1);
+	assert_int_equal(pthread_join(waiting, NULL), 0);
+}
+
+static void waiting_for_another(void **state)
+{
+	(void)state;
+	static kit k;
+	stop_waiting = sheaf_cancel_new();
+	assert_non_null(stop_waiting);
+	kit_open(&k, "memory:");
+	k.script = (step[]){{.body = SAYS("a"), .also = start_and_cancel},
+	                    {.body = SAYS("b"), .also = start_waiting},
+	                    {.body = SAYS("c")},
+	                    {.ends = true}};
+	kit_run(&k, "one", 0);
+	assert_int_equal(inner_code, SHEAF_CANCELLED);
+	sheaf_cancel_set(stop_waiting, 0);
+	kit_run(&k, "two", 0);
+	assert_int_equal(pthread_join(waiting, NULL), 0);
+	assert_int_equal(inner_code, 0);
+	kit_path(&k, "user:one assistant:a user:two assistant:b user:me too assistant:c");
+	kit_close(&k);
+	sheaf_cancel_free(stop_waiting);
+}
+
 static void one_at_a_time(void **state)
 {
 	(void)state;
@@ -540,6 +588,7 @@ int main(void)
 		cmocka_unit_test(another_session),
 		cmocka_unit_test(branches_of_a_session),
 		cmocka_unit_test(one_at_a_time),
+		cmocka_unit_test(waiting_for_another),
 		cmocka_unit_test(steering),
 		cmocka_unit_test(queue_alone),
 		cmocka_unit_test(compacting),
