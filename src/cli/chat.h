@@ -21,8 +21,9 @@ typedef struct chat {
 	model model;
 	sheaf_render_options how;
 	sheaf_system system;
-	bool system_changed; /* since it was last stored */
-	bool over;           /* somebody said so */
+	sheaf_str stored_system; /* what the session remembers */
+	sheaf_str stored_url;
+	bool over; /* somebody said so */
 } chat;
 
 /* Lets the model answer: `text`, which is stored first, or with {NULL,0} what the branch ends with.

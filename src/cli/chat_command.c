@@ -311,7 +311,6 @@ static int do_system(chat *ch, sheaf_str rest)
 		if (text == NULL)
 			return fail_memory(ch->c);
 		ch->system.text = sheaf_str_of(text);
-		ch->system_changed = true;
 	}
 	if (ch->system.text.len == 0)
 		say(ch->c, "there is no system text; /system TEXT sets it");

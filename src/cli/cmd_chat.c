@@ -14,7 +14,10 @@
 
 #define TAIL 4u         /* entries shown when a conversation goes on */
 #define REMEMBERED 200u /* entries whose texts the arrows bring back */
-#define STATE_SYSTEM "chat_system"
+
+/* What the state of a session keeps for going on: the system text, and where the model was. */
+#define STATE_SYSTEM SHEAF_STR("chat_system")
+#define STATE_URL SHEAF_STR("chat_url")
 
 static void state_freep(sheaf_state **state)
 {
@@ -32,29 +35,47 @@ static void chat_done(chat *ch)
 
 /* ---- The session ------------------------------------------------------- */
 
-/* The system text stays with the session, so that going on needs no options. */
-static int store_system(chat *ch)
+/* Goes with the next record. */
+static int remember(chat *ch, sheaf_str key, sheaf_str *stored, sheaf_str value)
 {
 	_cleanup_(buf_free) buf json = BUF_INIT(SIZE_MAX);
-	if (!ch->system_changed)
+	if (str_eq(*stored, value))
 		return 0;
-	buf_json(&json, ch->system.text);
-	int rc = sheaf_session_state_set(ch->session, SHEAF_STR(STATE_SYSTEM), buf_view(&json),
-	                                 &ch->c->err);
+	buf_json(&json, value);
+	int rc = sheaf_session_state_set(ch->session, key, buf_view(&json), &ch->c->err);
 	if (rc == SHEAF_LIMIT)
 		say(ch->c,
 		    "note: the system text is too long to be remembered: give it again to go on");
 	else if (rc != 0)
 		return fail(ch->c);
-	ch->system_changed = false;
+	*stored = value;
 	return 0;
+}
+
+static int remember_all(chat *ch)
+{
+	int rc = remember(ch, STATE_SYSTEM, &ch->stored_system, ch->system.text);
+	if (rc == 0)
+		rc = remember(ch, STATE_URL, &ch->stored_url, sheaf_str_of(ch->model.url));
+	return rc;
+}
+
+static int recall(chat *ch, sheaf_str key, sheaf_str *out)
+{
+	_cleanup_(state_freep) sheaf_state *state = NULL;
+	_cleanup_(json_freep) json_doc *doc = NULL;
+	int ok = 1;
+	if (ch->session != NULL && sheaf_session_state_get(&state, ch->session, key, NULL) == 0 &&
+	    json_parse(&doc, state->items[0]->value, NULL) == 0)
+		*out = arena_dup(ch->c->memory, json_string(json_root(doc)), &ok);
+	return ok ? 0 : fail_memory(ch->c);
 }
 
 /* A session comes to be with the first thing that is said in it. */
 int chat_session(chat *ch)
 {
 	if (ch->session != NULL)
-		return store_system(ch);
+		return remember_all(ch);
 	char directory[PATH_MAX];
 	sheaf_session_options options = SHEAF_SESSION_OPTIONS_INIT;
 	options.mode = SHEAF_OPEN_NEW;
@@ -62,7 +83,7 @@ int chat_session(chat *ch)
 	if (sheaf_session_open(&ch->session, ch->c->store, &ch->key, &options, &ch->c->err) != 0)
 		return fail(ch->c);
 	ch->key = sheaf_session_key(ch->session);
-	return store_system(ch);
+	return remember_all(ch);
 }
 
 int chat_path(chat *ch, size_t limit, sheaf_records **out)
@@ -113,23 +134,19 @@ static int open_branch(chat *ch)
 
 /* ---- The model --------------------------------------------------------- */
 
-/* The system text is as it was unless another is given. */
-static int take_system(chat *ch)
+/*
+ * A conversation with a server of one's own is not carried on with a provider
+ * because an option was forgotten. Nor is the address simply taken: a session
+ * may come from somebody else, and the key would go there.
+ */
+static int check_url(chat *ch)
 {
-	cli *c = ch->c;
-	if (ch->how.system_count != 0) {
-		ch->system = ch->how.system[0];
-		ch->system_changed = true;
+	if (model_url(ch->c) != NULL || ch->stored_url.len == 0 || given(ch->c, OPT_FORMAT))
 		return 0;
-	}
-	_cleanup_(state_freep) sheaf_state *state = NULL;
-	_cleanup_(json_freep) json_doc *doc = NULL;
-	int ok = 1;
-	if (ch->session != NULL &&
-	    sheaf_session_state_get(&state, ch->session, SHEAF_STR(STATE_SYSTEM), NULL) == 0 &&
-	    json_parse(&doc, state->items[0]->value, NULL) == 0)
-		ch->system.text = arena_dup(c->memory, json_string(json_root(doc)), &ok);
-	return ok ? 0 : fail_memory(c);
+	return fail_with(ch->c, SHEAF_INVALID, "--url goes on there, --format with a provider",
+	                 "this conversation was held at %.*s",
+	                 (int)(ch->stored_url.len < 120 ? ch->stored_url.len : 120),
+	                 ch->stored_url.ptr);
 }
 
 static int choose_model(chat *ch)
@@ -137,9 +154,15 @@ static int choose_model(chat *ch)
 	cli *c = ch->c;
 	int rc = request_options(c, &ch->how);
 	if (rc == 0)
-		rc = take_system(ch);
+		rc = recall(ch, STATE_SYSTEM, &ch->stored_system);
 	if (rc == 0)
-		rc = model_open(c, ch->session, sheaf_str_of(ch->branch), &ch->model);
+		rc = recall(ch, STATE_URL, &ch->stored_url);
+	if (rc == 0)
+		rc = check_url(ch);
+	if (rc != 0)
+		return rc;
+	ch->system.text = ch->how.system_count != 0 ? ch->how.system[0].text : ch->stored_system;
+	rc = model_open(c, ch->session, sheaf_str_of(ch->branch), &ch->model);
 	ch->how.model = ch->model.name;
 	ch->how.format = ch->model.format;
 	return rc;
@@ -147,41 +170,50 @@ static int choose_model(chat *ch)
 
 /* ---- The screen -------------------------------------------------------- */
 
+/* The end of the conversation; what the user said goes where the arrows find it. */
+static int show_tail(chat *ch, view *v)
+{
+	_cleanup_(head_freep) sheaf_head_view *head = NULL;
+	_cleanup_(records_freep) sheaf_records *path = NULL;
+	bool unanswered = false;
+	int rc = chat_path(ch, REMEMBERED, &path);
+	if (rc != 0)
+		return rc;
+	if (sheaf_session_head(&head, ch->session, &ch->c->err) != 0)
+		return fail(ch->c);
+	view_session(v, head);
+	if (path->count > TAIL)
+		buf_format(&v->out, "\n%s `sheaf show` has what came before\n",
+		           text_glyphs()->ellipsis);
+	for (size_t i = 0; i < path->count; i++) {
+		const sheaf_entry *entry = path->items[i];
+		char text[4096];
+		if (entry->message != NULL) {
+			unanswered = str_is(entry->message->role, SHEAF_ROLE_USER);
+			size_t len = sheaf_message_view_text(entry->message, text, sizeof(text));
+			if (unanswered && len < sizeof(text))
+				line_remember(&ch->line, str_make(text, len));
+		}
+		if (i + TAIL >= path->count)
+			view_entry(v, entry);
+		else
+			view_note(v, entry);
+	}
+	buf_char(&v->out, '\n');
+	if (unanswered)
+		buf_lit(&v->out, "what was said last has no answer; /retry asks for it\n\n");
+	return 0;
+}
+
 static int greet(chat *ch)
 {
 	cli *c = ch->c;
 	_cleanup_(view_done) view v = VIEW_INIT(c, false);
-	if (ch->session != NULL) {
-		_cleanup_(head_freep) sheaf_head_view *head = NULL;
-		_cleanup_(records_freep) sheaf_records *path = NULL;
-		int rc = chat_path(ch, REMEMBERED, &path);
-		if (rc != 0)
-			return rc;
-		if (sheaf_session_head(&head, ch->session, &c->err) != 0)
-			return fail(c);
-		view_session(&v, head);
-		if (path->count > TAIL) {
-			buf_format(&v.out, "\n%s `sheaf show` has what came before\n",
-			           text_glyphs()->ellipsis);
-			v.gap = true;
-		}
-		for (size_t i = 0; i < path->count; i++) {
-			const sheaf_entry *entry = path->items[i];
-			char text[4096];
-			if (entry->message != NULL &&
-			    str_is(entry->message->role, SHEAF_ROLE_USER) &&
-			    sheaf_message_view_text(entry->message, text, sizeof(text)) <
-			            sizeof(text))
-				line_remember(&ch->line, sheaf_str_of(text));
-			if (i + TAIL >= path->count)
-				view_entry(&v, entry);
-			else
-				view_note(&v, entry);
-		}
-		buf_char(&v.out, '\n');
-	}
 	_cleanup_(buf_free) buf text = BUF_INIT(SIZE_MAX);
 	const char *dot = text_glyphs()->dot;
+	int rc = ch->session != NULL ? show_tail(ch, &v) : 0;
+	if (rc != 0)
+		return rc;
 	if (ch->session == NULL)
 		buf_format(&text, "a new session %s ", dot);
 	text_safe(&text, ch->how.model, TEXT_LINE);

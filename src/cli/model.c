@@ -40,6 +40,11 @@ static const char *option_or_env(const cli *c, opt_id id, const char *name)
 	return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
+const char *model_url(const cli *c)
+{
+	return option_or_env(c, OPT_URL, "SHEAF_URL");
+}
+
 bool model_given(const cli *c)
 {
 	return given(c, OPT_MODEL) || given(c, OPT_URL) || given(c, OPT_FORMAT);
@@ -96,7 +101,7 @@ int model_open(cli *c, sheaf_session *session, sheaf_str branch, model *out)
 {
 	sheaf_str provider = {NULL, 0};
 	const char *format = option_or_env(c, OPT_FORMAT, "SHEAF_FORMAT");
-	out->url = option_or_env(c, OPT_URL, "SHEAF_URL");
+	out->url = model_url(c);
 	out->name = sheaf_str_of(option_or_env(c, OPT_MODEL, "SHEAF_MODEL"));
 	int rc = spoke_last(c, session, branch, out, &provider);
 	if (rc != 0)

@@ -21,6 +21,9 @@ void model_done(model *m); /* for _cleanup_ */
  */
 int model_open(cli *c, sheaf_session *session, sheaf_str branch, model *out);
 
+/* The address of --url or $SHEAF_URL; NULL: the provider's own. */
+const char *model_url(const cli *c);
+
 /* Whether the command line asks for a model. */
 bool model_given(const cli *c);
 

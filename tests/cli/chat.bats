@@ -7,7 +7,7 @@ start_server() {
 	rm -f url
 	python3 "$BATS_TEST_DIRNAME/chat_server.py" url requests.log "${1:-0}" 3>&- &
 	server=$!
-	for _ in $(seq 200); do
+	for _ in $(seq 600); do
 		[ -s url ] && break
 		sleep 0.05
 	done
@@ -52,7 +52,7 @@ screen() {
 
 # wait_for TEXT [TIMES]: until it stands there so often.
 wait_for() {
-	for _ in $(seq 200); do
+	for _ in $(seq 600); do
 		[ "$(screen | grep -cF -- "$1")" -ge "${2:-1}" ] && return 0
 		sleep 0.05
 	done
@@ -63,7 +63,7 @@ wait_for() {
 
 # Until there is a prompt to type at, below everything else.
 prompt() {
-	for _ in $(seq 200); do
+	for _ in $(seq 600); do
 		[ "$(screen | sed -e 's/ *$//' -e '/^$/d' | tail -1)" = '>' ] && return 0
 		sleep 0.05
 	done
@@ -133,6 +133,7 @@ for line in sys.stdin:
 	close_terminal
 	start demo --url "$url" --model m1
 	wait_for 'slow, please'
+	wait_for 'what was said last has no answer; /retry asks for it'
 	say 'Then the table.'
 	wait_for 'Twice as fast'
 	sheaf context demo --format openai-chat --check
@@ -526,6 +527,20 @@ END
 	[ "$(texts demo | wc -l)" -eq 2 ]
 	run -1 sheaf chat demo --url "$url" --model m1 --branch nowhere </dev/null
 	has "there is no branch 'nowhere'"
+}
+
+@test "a conversation is not carried on elsewhere by mistake" {
+	setup_chat
+	echo one | sheaf chat demo --url "$url" --model m1 >/dev/null
+	OPENAI_API_KEY=secret run -2 sheaf chat demo <<<two
+	has "this conversation was held at $url"
+	run -2 sheaf chat demo <<<two
+	has "this conversation was held at $url"
+	OPENAI_API_KEY=secret SHEAF_URL=$url run -0 sheaf chat demo <<<two
+	# Nor does a session say where a key is sent to.
+	echo one | sheaf chat other --format anthropic --url "$url" --model m1 >/dev/null
+	run -4 sheaf chat other --format anthropic <<<two
+	has ANTHROPIC_API_KEY
 }
 
 @test "what is asked for can come from the environment" {
