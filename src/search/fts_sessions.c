@@ -187,7 +187,7 @@ static int add_words(index_file *ix, int which, int64_t id, sheaf_str text, shea
 
 int fts_add(index_file *ix, const index_doc *doc, sheaf_error *err)
 {
-	int64_t order;
+	int64_t order = 0;
 	int rc = next_order(ix, &order, err);
 	if (rc == 0)
 		rc = pack(ix, doc->text, err);
