@@ -14,6 +14,7 @@
 #define SHEAF_COMPACTION_H
 
 #include "context.h"
+#include "usage.h"
 
 SHEAF_BEGIN
 
@@ -38,7 +39,8 @@ typedef struct sheaf_compaction_options {
 	sheaf_str instructions; /* added to the prompt: what to look after, or {NULL,0} */
 	sheaf_str trigger;      /* recorded: "manual" if empty */
 	sheaf_tokens_fn tokens;
-	void *tokens_ctx; /* must live as long as a plan made with it */
+	void *tokens_ctx;           /* must live as long as a plan made with it */
+	const sheaf_models *models; /* where windows are looked up; NULL = the built-in table */
 } sheaf_compaction_options;
 
 #define SHEAF_KEEP_DEFAULT UINT64_MAX
@@ -46,7 +48,7 @@ typedef struct sheaf_compaction_options {
 /* clang-format off */
 #define SHEAF_COMPACTION_OPTIONS_INIT                                                              \
 	{sizeof(sheaf_compaction_options), {0, 0}, 0, 0, 0, 0, SHEAF_KEEP_DEFAULT, 0, 0, 0,        \
-	 {0, 0}, {0, 0}, {0, 0}, {0, 0}, 0, 0}
+	 {0, 0}, {0, 0}, {0, 0}, {0, 0}, 0, 0, 0}
 /* clang-format on */
 
 /** How full a window is. */

@@ -6,7 +6,6 @@
 #include "base/str.h"
 #include "core/compaction_inside.h"
 #include "entry/members.h"
-#include "sheaf/usage.h"
 
 #define BYTES_PER_TOKEN 4
 #define IMAGE_TOKENS 1200
@@ -90,7 +89,8 @@ static uint64_t window_of(const sheaf_compaction_options *o, const settings *in_
 		provider = in_force->provider;
 		model = in_force->model;
 	}
-	const sheaf_model_row *row = model.len != 0 ? sheaf_models_find(NULL, provider, model, 0)
+	const sheaf_model_row *row = model.len != 0 ? sheaf_models_find(OPTION(o, models, NULL),
+	                                                                provider, model, 0)
 	                                            : NULL;
 	return row != NULL && row->window != 0 ? row->window : WINDOW_DEFAULT;
 }

@@ -88,6 +88,15 @@ END
 	sheaf compact demo --need --json | py 'd["tokens"] == 1000 and d["counted"] == 1000 and d["needed"] is False'
 }
 
+@test "compact: the window of a model of one's own" {
+	make_talk 1
+	echo '{"model_change":{"provider":"here","model_id":"tiny"}}' | sheaf append demo --json-body model_change -q >/dev/null
+	sheaf compact demo --need --json | py 'd["window"] == 200000'
+	echo '{"format":"sheaf-models","version":1,"date":"2026-01-01","groups":[{"provider":"here","models":[{"model":"tiny","window":4000}]}]}' >models.json
+	SHEAF_MODELS=models.json sheaf compact demo --need --json | py 'd["window"] == 4000'
+	SHEAF_MODELS=nowhere.json run ! sheaf compact demo --need
+}
+
 @test "compact: on a branch" {
 	make_talk 2
 	sheaf branch demo side a1 -q

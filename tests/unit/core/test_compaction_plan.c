@@ -329,6 +329,14 @@ static void test_nothing(void **state)
 	kit_close(&k);
 }
 
+static size_t count_of(const char *text, const char *piece)
+{
+	size_t n = 0;
+	for (const char *at = text; (at = strstr(at, piece)) != NULL; at++)
+		n++;
+	return n;
+}
+
 /* ---- How full ------------------------------------------------------------ */
 
 static void reply(kit *k, const char *id, const char *stop, uint64_t input, uint64_t output)
@@ -410,6 +418,54 @@ static void test_need(void **state)
 	kit_close(&k);
 }
 
+static void test_window_of_the_model(void **state)
+{
+	(void)state;
+	kit k;
+	kit_open(&k);
+	kit_json(&k, "model_change", "m1",
+	         "{'model_change':{'provider':'openai','model_id':'gpt-4o'}}");
+	kit_script(&k, "u1=u:one");
+	sheaf_compaction_options o = SHEAF_COMPACTION_OPTIONS_INIT;
+	assert_int_equal(fill_with(&k, &o).window, 128000);
+	o.model = SHEAF_STR("nobody-knows-it");
+	assert_int_equal(fill_with(&k, &o).window, 200000);
+	o.window = 5000;
+	assert_int_equal(fill_with(&k, &o).window, 5000);
+	/* A compaction remembers it. */
+	o = options(0);
+	assert_int_equal(kit_compact(&k, "c1", "s", ""), 0);
+	assert_int_equal(fill_with(&k, &o).window, 128000);
+	kit_close(&k);
+}
+
+static void test_too_large_for_a_context(void **state)
+{
+	(void)state;
+	kit k;
+	kit_open(&k);
+	const size_t large = (size_t)15 << 20;
+	char *text = malloc(large);
+	assert_non_null(text);
+	memset(text, 'x', large);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(sheaf_session_append_text(k.s, i % 2 != 0 ? "assistant" : "user",
+		                                           str_make(text, large), NULL, &k.err),
+		                 0);
+	free(text);
+	kit_script(&k, "u9=u:and");
+	sheaf_context *none = NULL;
+	assert_int_equal(sheaf_session_context(&none, k.s, NULL, &k.err), SHEAF_TOO_LARGE);
+	const sheaf_cut *plan = plan_of(&k, 10);
+	assert_int_equal(plan->covered_count, 5);
+	assert_true(plan->prompt.len < 1000000);
+	assert_int_equal(count_of(plan->prompt.ptr, "bytes left out here)"), 5);
+	assert_int_equal(apply(&k, plan, "much"), 0);
+	sheaf_cut_free(plan);
+	kit_items(&k, NULL, "S(much) u9");
+	kit_close(&k);
+}
+
 static void test_estimate(void **state)
 {
 	(void)state;
@@ -469,14 +525,6 @@ static void test_needed_though_little(void **state)
 }
 
 /* ---- Prompts ------------------------------------------------------------- */
-
-static size_t count_of(const char *text, const char *piece)
-{
-	size_t n = 0;
-	for (const char *at = text; (at = strstr(at, piece)) != NULL; at++)
-		n++;
-	return n;
-}
 
 static void test_prompt(void **state)
 {
@@ -914,6 +962,8 @@ int main(void)
 		cmocka_unit_test(test_after_chosen_entries),
 		cmocka_unit_test(test_nothing),
 		cmocka_unit_test(test_need),
+		cmocka_unit_test(test_window_of_the_model),
+		cmocka_unit_test(test_too_large_for_a_context),
 		cmocka_unit_test(test_estimate),
 		cmocka_unit_test(test_needed_though_little),
 		cmocka_unit_test(test_prompt),
