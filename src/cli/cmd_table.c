@@ -736,6 +736,7 @@ const command commands[] = {
 			"--dry-run says what would go, and what can still be undeleted.",
 		.examples = "sheaf expire --dry-run\nsheaf expire --all",
 		.run = cmd_expire,
+		.plumbing = true,
 		.options = options_expire,
 	},
 	{
