@@ -129,6 +129,7 @@ typedef struct outline {
 	compaction_rules rules;
 	bool texts; /* collect pieces */
 	arena *arena;
+	arena *ids; /* for ids that are to outlive the rest; NULL: the same */
 	context_scan scan;
 	bool model_known;
 	step *steps; /* in the order of the path */
@@ -153,7 +154,7 @@ typedef struct outline {
 	size_t steps_at_cut;
 } outline;
 
-/* Everything is in `a`, which must outlive it. */
+/* Everything is in `a` and `o->ids`, which must outlive it. */
 int outline_make(outline *out, sheaf_session *session, const sheaf_head *head, uint64_t leaf_seq,
                  const sheaf_compaction_options *options, arena *a, sheaf_error *err);
 void outline_free(outline *o);

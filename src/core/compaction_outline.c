@@ -10,6 +10,7 @@
 #include "core/compaction_inside.h"
 
 #define NONE SIZE_MAX
+#define ROOM_MAX 16384u
 
 void outline_free(outline *o)
 {
@@ -117,7 +118,7 @@ static int take_plain(outline *o, const sheaf_entry *entry, bool kept)
 		o->steps_at_cut = o->count;
 	if (s == NULL || s->kept != kept || s->place != CUT_SPLIT)
 		return 0;
-	s->from = arena_dup(o->arena, entry->id, &ok);
+	s->from = arena_dup(o->ids, entry->id, &ok);
 	s->place = CUT_SAFE;
 	return ok ? 0 : SHEAF_NOMEM;
 }
@@ -141,7 +142,7 @@ static int take(void *ctx, const sheaf_entry *entry, const sheaf_item *item, boo
 	rc = step_add(o, item, &s);
 	if (rc != 0)
 		return err_nomem(err);
-	s->id = s->from = arena_dup(o->arena, entry->id, &ok);
+	s->id = s->from = arena_dup(o->ids, entry->id, &ok);
 	s->kept = kept;
 	s->seq = entry->seq;
 	s->bytes = entry->line.len;
@@ -323,15 +324,33 @@ static void outline_low(outline *o)
 		o->low = i + 1;
 }
 
+/* Room for what will probably come: growing step by step touches memory over and over. */
+static int outline_room(outline *o, uint64_t entries)
+{
+	size_t most = entries < ROOM_MAX ? (size_t)entries : ROOM_MAX;
+	void *items = o->steps;
+	if (mem_grow(&items, &o->room, most, sizeof(*o->steps)) != 0)
+		return SHEAF_NOMEM;
+	o->steps = items;
+	items = o->pieces.items;
+	if (o->texts && mem_grow(&items, &o->pieces.room, most, sizeof(*o->pieces.items)) != 0)
+		return SHEAF_NOMEM;
+	o->pieces.items = items;
+	return 0;
+}
+
 int outline_make(outline *o, sheaf_session *session, const sheaf_head *head, uint64_t leaf_seq,
                  const sheaf_compaction_options *options, arena *a, sheaf_error *err)
 {
 	o->options = options;
 	o->arena = a;
+	o->ids = o->ids != NULL ? o->ids : a;
 	o->scan = (context_scan){.take = take, .forget = forget, .ctx = o};
 	o->steps_at_leaf = o->steps_at_cut = NONE;
 	o->pieces.level = SIZE_MAX;
 	int rc = rules_make(&o->rules, options, &o->scan.settings, err);
+	if (rc == 0 && outline_room(o, leaf_seq) != 0)
+		rc = err_nomem(err);
 	if (rc == 0)
 		rc = context_scan_run(&o->scan, session, head, leaf_seq, 0, a, err);
 	if (rc == 0)

@@ -111,14 +111,13 @@ static int covered_make(cut_box *box, const outline *all, size_t cut, sheaf_erro
 {
 	sheaf_str *ids = arena_alloc(box->arena, (cut + 1) * sizeof(*ids));
 	size_t n = 0;
-	int ok = 1;
 	if (ids == NULL)
 		return err_nomem(err);
 	for (size_t i = all->given; i < cut; i++)
-		ids[n++] = arena_dup(box->arena, all->steps[i].id, &ok);
+		ids[n++] = all->steps[i].id;
 	box->cut.covered = ids;
 	box->cut.covered_count = n;
-	return ok ? 0 : err_nomem(err);
+	return 0;
 }
 
 /* What apply needs after the caller's strings and the context are gone. */
@@ -150,7 +149,6 @@ static int plan_make(cut_box *box, outline *all, sheaf_str leaf, sheaf_error *er
 	sheaf_cut *out = &box->cut;
 	sheaf_fill fill;
 	size_t at = 0;
-	int ok = 1;
 	outline_fill(&fill, all);
 	int rc = choose(all, fill.needed != 0, &at, err);
 	if (rc == 0)
@@ -164,11 +162,9 @@ static int plan_make(cut_box *box, outline *all, sheaf_str leaf, sheaf_error *er
 		out->tokens_kept += all->steps[i].tokens;
 	out->kept_count = all->count - at;
 	if (at < all->count) {
-		out->first_kept = arena_dup(box->arena, all->steps[at].from, &ok);
+		out->first_kept = all->steps[at].from;
 		out->split = all->steps[at].replies;
 	}
-	if (!ok)
-		return err_nomem(err);
 	return prompt_write(&out->prompt, all, at, out->split != 0, leaf, box->arena, err);
 }
 
@@ -177,7 +173,7 @@ static int plan_run(cut_box *box, sheaf_session *session, const sheaf_compaction
 {
 	_cleanup_(head_freep) sheaf_head *head = NULL;
 	_cleanup_(arena_freep) arena *brief = arena_new();
-	_cleanup_(outline_free) outline all = {.texts = true};
+	_cleanup_(outline_free) outline all = {.texts = true, .ids = box->arena};
 	head_branch branch;
 	int rc = brief != NULL ? session_head(session, &head, NULL, err) : err_nomem(err);
 	if (rc == 0)

@@ -320,6 +320,10 @@ static void cut_to_size(prompt *p, size_t cut)
 	p->head_end = p->tail_begin = p->count;
 	if (!fits(o->pieces.items + first, o->pieces.count - first, p->level, budget))
 		leave_out(p, budget);
+	size_t expected = fixed;
+	for (size_t i = first; i < o->pieces.count && expected < budget + fixed; i++)
+		expected += piece_bytes(&o->pieces.items[i], p->level);
+	(void)buf_reserve(p->out, expected);
 }
 
 /* ---- Writing ------------------------------------------------------------- */

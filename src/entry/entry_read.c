@@ -14,6 +14,7 @@ typedef struct copier {
 	sheaf_str from; /* the line as scanned */
 	sheaf_str to;   /* its copy */
 	int ok;
+	bool looks; /* the copy is the line itself, and strings are the document's */
 } copier;
 
 /* The same bytes in the copy; what is not part of the line is copied by itself. */
@@ -147,7 +148,8 @@ static int parse_payload(sheaf_entry *out, sheaf_str payload, bool parsed, copie
 		return 0;
 	}
 	sheaf_message_view *message;
-	rc = message_read_kept(&message, json_root(*doc), payload, c->a, err);
+	rc = c->looks ? message_look(&message, json_root(*doc), payload, c->a, err)
+	              : message_read_kept(&message, json_root(*doc), payload, c->a, err);
 	if (rc == 0)
 		out->message = message;
 	return rc;
@@ -169,7 +171,7 @@ static int copy_envelope(sheaf_entry *out, const record *r, copier *c, sheaf_err
 	out->batch_count = r->batch_count;
 	if (!c->ok)
 		return err_nomem(err);
-	if (!clock_parse(r->timestamp, &out->time_us)) {
+	if (!c->looks && !clock_parse(r->timestamp, &out->time_us)) {
 		out->time_us = 0;
 		if (r->seq != 0)
 			return err_set(err, SHEAF_DAMAGED, "a record has no time");
@@ -203,7 +205,7 @@ int entry_read(sheaf_entry *out, const record *r, uint64_t parent_seq, bool pars
                json_doc **doc, sheaf_error *err)
 {
 	memset(out, 0, sizeof(*out));
-	copier c = {a, r->line, {NULL, 0}, 1};
+	copier c = {.a = a, .from = r->line, .ok = 1};
 	c.to = arena_dup(a, r->line, &c.ok);
 	return c.ok ? entry_fill(out, r, parent_seq, parse, &c, doc, err) : err_nomem(err);
 }
@@ -212,6 +214,6 @@ int entry_look(sheaf_entry *out, const record *r, uint64_t parent_seq, arena *a,
                sheaf_error *err)
 {
 	memset(out, 0, sizeof(*out));
-	copier c = {a, r->line, r->line, 1};
+	copier c = {.a = a, .from = r->line, .to = r->line, .ok = 1, .looks = true};
 	return entry_fill(out, r, parent_seq, true, &c, doc, err);
 }

@@ -21,6 +21,10 @@ int message_read(sheaf_message_view **out, const json_val *v, sheaf_str bytes, a
 int message_read_kept(sheaf_message_view **out, const json_val *v, sheaf_str bytes, arena *a,
                       sheaf_error *err);
 
+/* And for a look: strings are the document's, until its next parse. */
+int message_look(sheaf_message_view **out, const json_val *v, sheaf_str bytes, arena *a,
+                 sheaf_error *err);
+
 /* A `usage` object; what is absent or no number counts as 0. */
 void message_usage(sheaf_usage *out, const json_val *v);
 

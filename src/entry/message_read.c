@@ -14,12 +14,19 @@
 typedef struct reader {
 	arena *a;
 	int ok;          /* 0 after an allocation failed */
+	bool borrows;    /* strings stay where the document has them */
 	sheaf_str bytes; /* the message's text; lives as long as the arena */
 } reader;
 
+static sheaf_str take_value(reader *r, const json_val *v)
+{
+	sheaf_str s = json_string(v);
+	return r->borrows ? s : arena_dup(r->a, s, &r->ok);
+}
+
 static sheaf_str get_string(reader *r, const json_val *object, const char *name)
 {
-	return arena_dup(r->a, json_string(json_get(object, name)), &r->ok);
+	return take_value(r, json_get(object, name));
 }
 
 static uint64_t get_count(const json_val *object, const char *name)
@@ -45,7 +52,7 @@ static void read_text(reader *r, sheaf_part *part, const json_val *payload)
 {
 	/* Providers' own form has the text itself where ours has an object. */
 	if (json_type_of(payload) == JSON_STRING) {
-		part->text = arena_dup(r->a, json_string(payload), &r->ok);
+		part->text = take_value(r, payload);
 		return;
 	}
 	part->text = get_string(r, payload, "content");
@@ -190,7 +197,7 @@ static void read_parts(reader *r, sheaf_message_view *view, const json_val *cont
 	if (is_string) {
 		list[0] = parts;
 		*parts = (sheaf_part){.kind = SHEAF_PART_TEXT, .json = text};
-		parts->text = arena_dup(r->a, json_string(content), &r->ok);
+		parts->text = take_value(r, content);
 		return;
 	}
 	size_t at = 0, i = 0;
@@ -230,10 +237,9 @@ void message_usage(sheaf_usage *out, const json_val *v)
 	};
 }
 
-int message_read_kept(sheaf_message_view **out, const json_val *v, sheaf_str bytes, arena *a,
-                      sheaf_error *err)
+static int message_fill(sheaf_message_view **out, const json_val *v, reader r, sheaf_error *err)
 {
-	reader r = {a, 1, bytes};
+	arena *a = r.a;
 	if (json_type_of(v) != JSON_OBJECT)
 		return err_set(err, SHEAF_FORMAT, "a message is not an object");
 	sheaf_message_view *view = arena_zalloc(a, sizeof(*view));
@@ -249,19 +255,32 @@ int message_read_kept(sheaf_message_view **out, const json_val *v, sheaf_str byt
 		                : str_is(name, "stop_reason") ? &view->stop_reason
 		                                              : NULL;
 		if (to != NULL && to->ptr == NULL)
-			*to = arena_dup(a, json_string(it.value), &r.ok);
+			*to = take_value(&r, it.value);
 		else if (content == NULL && str_is(name, "content"))
 			content = it.value;
 		else if (usage == NULL && str_is(name, "usage"))
 			usage = it.value;
 	}
-	view->json = bytes;
+	view->json = r.bytes;
 	view->usage = read_usage(&r, usage);
 	read_parts(&r, view, content, content == last);
 	if (!r.ok)
 		return err_nomem(err);
 	*out = view;
 	return 0;
+}
+
+int message_read_kept(sheaf_message_view **out, const json_val *v, sheaf_str bytes, arena *a,
+                      sheaf_error *err)
+{
+	return message_fill(out, v, (reader){.a = a, .ok = 1, .bytes = bytes}, err);
+}
+
+int message_look(sheaf_message_view **out, const json_val *v, sheaf_str bytes, arena *a,
+                 sheaf_error *err)
+{
+	return message_fill(out, v, (reader){.a = a, .ok = 1, .borrows = true, .bytes = bytes},
+	                    err);
 }
 
 int message_read(sheaf_message_view **out, const json_val *v, sheaf_str bytes, arena *a,

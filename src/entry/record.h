@@ -151,8 +151,8 @@ void record_seal(buf *out, size_t start);
 int entry_read(sheaf_entry *out, const record *r, uint64_t parent_seq, bool parse, arena *a,
                json_doc **doc, sheaf_error *err);
 
-/* The same for a look while the line is there: strings that need no unescaping are views into it.
- * Always parses. */
+/* The same for a look while the line is there: strings are views into it or into `doc`, until that
+ * parses again, and the time is left out. Always parses. */
 int entry_look(sheaf_entry *out, const record *r, uint64_t parent_seq, arena *a, json_doc **doc,
                sheaf_error *err);
 
