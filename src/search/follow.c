@@ -8,6 +8,7 @@
  * looks at the cursor again, so several processes may follow at once.
  */
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/crc.h"
 #include "base/map.h"
 #include "search/search_inside.h"
@@ -21,20 +22,25 @@
 
 /* ---- What the store has ---------------------------------------------------------- */
 
+/* A session as the store has it. There are many of these, and few have changed. */
 typedef struct sight {
-	index_session s;
-	bool same; /* as indexed */
+	const index_session *of; /* owner, app and user: of the first session of its owner */
+	sheaf_str session;
+	uint64_t stamp;
+	index_session *s; /* all of it, once that is known */
+	bool same;        /* as indexed */
 } sight;
 
 typedef struct followed {
 	sheaf_search *search;
 	sheaf_error *err;
 	arena *a;
+	int64_t now_us;
 	sight **sights;
 	size_t count;
 	size_t room;
 	map by_key;
-	int64_t *gone;
+	int64_t *gone; /* numbers of what the store has no more */
 	size_t gone_count;
 	size_t gone_room;
 	/* The transaction that is open. */
@@ -58,18 +64,18 @@ static void followed_end(followed *f)
 	arena_free(f->a);
 }
 
-static sheaf_str session_key(followed *f, sheaf_str owner, sheaf_str session, int *ok)
+/* Owner and session as one: neither holds a line break. */
+#define KEY_ROOM (3 * SHEAF_KEY_PART_ROOM)
+
+static sheaf_str join_key(char room[KEY_ROOM], sheaf_str owner, sheaf_str session)
 {
 	size_t len = owner.len + 1 + session.len;
-	char *key = arena_alloc(f->a, len);
-	if (key == NULL) {
-		*ok = 0;
+	if (len > KEY_ROOM)
 		return (sheaf_str){NULL, 0};
-	}
-	memcpy(key, owner.ptr, owner.len);
-	key[owner.len] = '\n';
-	memcpy(key + owner.len + 1, session.ptr, session.len);
-	return str_make(key, len);
+	memcpy(room, owner.ptr, owner.len);
+	room[owner.len] = '\n';
+	memcpy(room + owner.len + 1, session.ptr, session.len);
+	return str_make(room, len);
 }
 
 static sheaf_str keep(followed *f, sheaf_str s, int *ok)
@@ -77,72 +83,136 @@ static sheaf_str keep(followed *f, sheaf_str s, int *ok)
 	return arena_dup(f->a, s.ptr != NULL ? s : (sheaf_str){"", 0}, ok);
 }
 
-static int take_listed(void *ctx, const sheaf_store_key *key, const sheaf_session_info *info)
+/* Sessions come owner by owner, so the last one's is mostly this one's too. */
+static const index_session *owner_of(followed *f, const sheaf_store_key *key)
 {
-	followed *f = ctx;
+	int ok = 1;
+	if (f->count != 0 && str_eq(f->sights[f->count - 1]->of->owner, key->owner))
+		return f->sights[f->count - 1]->of;
+	index_session *o = arena_zalloc(f->a, sizeof(*o));
+	if (o == NULL)
+		return NULL;
+	o->owner = keep(f, key->owner, &ok);
+	o->app = keep(f, key->app, &ok);
+	o->user = keep(f, key->user, &ok);
+	return ok ? o : NULL;
+}
+
+static sight *add_sight(followed *f, const sheaf_store_key *key, uint64_t stamp)
+{
+	char room[KEY_ROOM];
+	int ok = 1;
+	if (mem_grow((void **)&f->sights, &f->room, f->count + 1, sizeof(*f->sights)) != 0)
+		return NULL;
+	sight *s = arena_zalloc(f->a, sizeof(*s));
+	sheaf_str joined = keep(f, join_key(room, key->owner, key->session), &ok);
+	const index_session *of = owner_of(f, key);
+	if (s == NULL || of == NULL || !ok || map_set_ptr(&f->by_key, joined, s) != 0)
+		return NULL;
+	s->of = of;
+	s->session = str_make(joined.ptr + key->owner.len + 1, key->session.len);
+	s->stamp = stamp;
+	f->sights[f->count++] = s;
+	return s;
+}
+
+static int fill_sight(followed *f, sight *s, const sheaf_session_info *info)
+{
 	char source[SHEAF_KEY_PART_ROOM] = "";
 	int ok = 1;
-	if (info->expired != SHEAF_EXPIRY_NONE)
-		return 0;
-	if (mem_grow((void **)&f->sights, &f->room, f->count + 1, sizeof(*f->sights)) != 0)
-		return SHEAF_NOMEM;
-	sight *s = arena_zalloc(f->a, sizeof(*s));
-	if (s == NULL)
+	index_session *full = arena_zalloc(f->a, sizeof(*full));
+	if (full == NULL)
 		return SHEAF_NOMEM;
 	if (info->source.len != 0 && sheaf_key_encode(source, info->source, NULL) != 0)
 		source[0] = '\0';
-	s->s = (index_session){
-		.owner = keep(f, key->owner, &ok),
-		.app = keep(f, key->app, &ok),
-		.user = keep(f, key->user, &ok),
-		.session = keep(f, key->session, &ok),
+	*full = (index_session){
+		.owner = s->of->owner,
+		.app = s->of->app,
+		.user = s->of->user,
+		.session = s->session,
+		.stamp = s->stamp,
 		.source = keep(f, sheaf_str_of(source), &ok),
 		.name = keep(f, info->name, &ok),
 		.preview = keep(f, info->preview, &ok),
 		.cwd = keep(f, info->cwd, &ok),
 		.created_us = info->created_us,
 		.modified_us = info->modified_us,
-		.stored_us = info->stored_us,
-		.revision = info->revision,
 		.base = info->base,
 		.hidden = info->hidden != 0,
 		.damaged = info->damaged != 0,
 	};
-	sheaf_str name = session_key(f, key->owner, key->session, &ok);
-	if (!ok || map_set_ptr(&f->by_key, name, s) != 0)
-		return SHEAF_NOMEM;
-	f->sights[f->count++] = s;
-	return 0;
+	/* What has expired is not found; it may come back. */
+	if (info->expired != SHEAF_EXPIRY_NONE)
+		full->hidden = 1;
+	else if (info->ttl_us != 0 && !info->pinned)
+		full->expires_us = info->stored_us + info->ttl_us;
+	s->s = full;
+	return ok ? 0 : SHEAF_NOMEM;
 }
 
-static bool is_same(const index_session *a, const index_session *b)
+static int take_stamp(void *ctx, const sheaf_store_key *key, uint64_t stamp)
 {
-	return a->revision == b->revision && a->modified_us == b->modified_us &&
-	       a->created_us == b->created_us && a->stored_us == b->stored_us &&
-	       a->base == b->base && a->hidden == b->hidden && a->damaged == b->damaged &&
-	       str_eq(a->name, b->name) && str_eq(a->preview, b->preview) &&
-	       str_eq(a->cwd, b->cwd) && str_eq(a->source, b->source);
+	return add_sight(ctx, key, stamp) != NULL ? 0 : SHEAF_NOMEM;
+}
+
+/* A stamp of what a list says, for stores that have none. */
+static uint64_t stamp_of_info(const sheaf_session_info *info)
+{
+	const int64_t numbers[] = {info->created_us,        info->modified_us,   info->stored_us,
+	                           (int64_t)info->revision, (int64_t)info->base, info->hidden,
+	                           info->damaged,           info->expired};
+	uint64_t stamp = str_hash(str_make((const char *)numbers, sizeof(numbers)));
+	stamp = stamp * 31 + str_hash(info->name);
+	return stamp != 0 ? stamp : 1;
+}
+
+static int take_listed(void *ctx, const sheaf_store_key *key, const sheaf_session_info *info)
+{
+	followed *f = ctx;
+	sight *s = add_sight(f, key, stamp_of_info(info));
+	return s != NULL ? fill_sight(f, s, info) : SHEAF_NOMEM;
 }
 
 static int take_indexed(void *ctx, const index_session *known)
 {
 	followed *f = ctx;
-	char key[3 * SHEAF_KEY_PART_ROOM];
-	size_t len = known->owner.len + 1 + known->session.len;
-	if (len > sizeof(key))
-		return SHEAF_DAMAGED;
-	memcpy(key, known->owner.ptr, known->owner.len);
-	key[known->owner.len] = '\n';
-	memcpy(key + known->owner.len + 1, known->session.ptr, known->session.len);
-	sight *s = map_get_ptr(&f->by_key, str_make(key, len));
+	char room[KEY_ROOM];
+	sheaf_str key = join_key(room, known->owner, known->session);
+	sight *s = key.ptr != NULL ? map_get_ptr(&f->by_key, key) : NULL;
 	if (s != NULL) {
-		s->same = is_same(&s->s, known);
+		s->same = s->stamp == known->stamp &&
+		          (known->expires_us == 0 || known->expires_us > f->now_us);
 		return 0;
 	}
 	if (mem_grow((void **)&f->gone, &f->gone_room, f->gone_count + 1, sizeof(*f->gone)) != 0)
 		return SHEAF_NOMEM;
 	f->gone[f->gone_count++] = known->number;
 	return 0;
+}
+
+/* What a list would say of one session. One that cannot be read has no text, and keeps its stamp. */
+static int look_at(followed *f, sight *s)
+{
+	sheaf_head *head = sheaf_head_new();
+	sheaf_head_state state = {0};
+	sheaf_session_info info = {0};
+	sheaf_store_key key = {s->of->owner, s->of->app, s->of->user, s->session};
+	if (head == NULL)
+		return err_nomem(f->err);
+	int rc = store_head(f->search->store, &key, 0, head, &state, f->err);
+	if (rc == 0) {
+		sheaf_head_info(head, &info);
+		sheaf_info_clock(&info, state.stored_us, state.now_us);
+		info.hidden = sheaf_head_hidden(head);
+		info.damaged = state.damaged;
+	} else if (rc == SHEAF_DAMAGED || rc == SHEAF_FORMAT || rc == SHEAF_DENIED) {
+		info.damaged = 1;
+		rc = 0;
+	}
+	if (rc == 0 && fill_sight(f, s, &info) != 0)
+		rc = err_nomem(f->err);
+	sheaf_head_free(head);
+	return rc;
 }
 
 /* ---- Steps ------------------------------------------------------------------------- */
@@ -298,12 +368,14 @@ static int find_cursor(followed *f, index_session *s)
 	return ops->empty(f->search->file, s->number, false, f->err);
 }
 
-static int take_session(followed *f, index_session *s, copying *c)
+static int take_session(followed *f, sight *seen, copying *c)
 {
 	const index_ops *ops = f->search->ops;
-	uint64_t revision = s->revision;
 	bool more = true;
-	int rc = 0;
+	int rc = seen->s != NULL ? 0 : look_at(f, seen);
+	if (rc == SHEAF_NOT_FOUND)
+		return 0; /* deleted since it was seen: the next search sees that */
+	index_session *s = seen->s;
 	while (rc == 0 && more) {
 		rc = step_begin(f);
 		if (rc == 0)
@@ -318,15 +390,13 @@ static int take_session(followed *f, index_session *s, copying *c)
 			if (rc == 0)
 				rc = take_chunk(f, s, c, &more);
 		}
-		/* Not as listed until all of it is there. */
-		s->revision = more ? 0 : revision;
+		s->stamp = more ? 0 : seen->stamp;
 		if (rc == 0)
 			rc = ops->put(f->search->file, s, f->err);
 		f->step_sessions += !more;
 		if (rc == 0 && (f->step_bytes >= STEP_BYTES || f->step_sessions >= STEP_SESSIONS))
 			rc = step_end(f);
 	}
-	s->revision = revision;
 	return rc;
 }
 
@@ -363,7 +433,7 @@ static int take_changes(followed *f, uint64_t *updated)
 	for (size_t i = 0; rc == 0 && i < f->count; i++) {
 		if (f->sights[i]->same)
 			continue;
-		rc = take_session(f, &f->sights[i]->s, c);
+		rc = take_session(f, f->sights[i], c);
 		if (rc == 0)
 			rc = tell(f, ++done, total);
 	}
@@ -377,10 +447,12 @@ int follow(sheaf_search *s, sheaf_str app, sheaf_str user, uint64_t *updated, sh
 		.search = s, .err = err != NULL ? err : &own, .lines = BUF_INIT(SIZE_MAX)};
 	sheaf_list_query query = {.size = sizeof(query), .app = app, .user = user, .hidden = 1};
 	f.a = arena_new();
+	f.now_us = clock_now_us();
 	if (f.a == NULL)
 		return err_nomem(err);
-	int rc = store_list(s->store, &query, take_listed, &f, f.err);
+	int rc = store_stamped(s->store) ? store_stamps(s->store, app, user, take_stamp, &f, f.err)
+	                                 : store_list(s->store, &query, take_listed, &f, f.err);
 	if (rc == 0)
-		rc = s->ops->sessions(s->file, app, user, take_indexed, &f, f.err);
+		rc = s->ops->stamps(s->file, app, user, take_indexed, &f, f.err);
 	return rc == 0 ? take_changes(&f, updated) : rc;
 }

@@ -10,8 +10,8 @@
 static const char schema[] =
 	"CREATE TABLE session(number INTEGER PRIMARY KEY, owner TEXT NOT NULL, app TEXT NOT NULL,"
 	" user TEXT NOT NULL, session TEXT NOT NULL, source TEXT NOT NULL, name BLOB NOT NULL,"
-	" preview BLOB NOT NULL, cwd BLOB NOT NULL, created INTEGER, modified INTEGER,"
-	" stored INTEGER, revision INTEGER, base INTEGER, hidden INTEGER, damaged INTEGER,"
+	" preview BLOB NOT NULL, cwd BLOB NOT NULL, stamp INTEGER, expires INTEGER,"
+	" created INTEGER, modified INTEGER, base INTEGER, hidden INTEGER, damaged INTEGER,"
 	" seq INTEGER, crc INTEGER, UNIQUE(owner, session)) STRICT;"
 	"CREATE INDEX session_source ON session(owner, source) WHERE source <> '';"
 	"CREATE TABLE doc(id INTEGER PRIMARY KEY, session INTEGER NOT NULL, seq INTEGER NOT NULL,"
@@ -26,13 +26,15 @@ static const char schema[] =
 	"PRAGMA user_version=" FORMAT ";";
 
 #define SESSION_COLUMNS                                                                            \
-	"number, owner, app, user, session, source, name, preview, cwd, created, modified,"        \
-	" stored, revision, base, hidden, damaged, seq, crc"
+	"number, owner, app, user, session, source, name, preview, cwd, stamp, expires,"           \
+	" created, modified, base, hidden, damaged, seq, crc"
 
 static const char *const statements[ST_COUNT] = {
 	[ST_BEGIN] = "BEGIN IMMEDIATE",
 	[ST_COMMIT] = "COMMIT",
 	[ST_ROLLBACK] = "ROLLBACK",
+	[ST_STAMPS] = "SELECT number, owner, session, stamp, expires FROM session"
+		      " WHERE app = ifnull(?1, app) AND user = ifnull(?2, user)",
 	[ST_SESSIONS] = "SELECT " SESSION_COLUMNS " FROM session"
 			" WHERE app = ifnull(?1, app) AND user = ifnull(?2, user)",
 	[ST_SESSION_GET] = "SELECT " SESSION_COLUMNS
@@ -42,14 +44,14 @@ static const char *const statements[ST_COUNT] = {
 		"INSERT INTO session(" SESSION_COLUMNS
 		") VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18)"
 		" ON CONFLICT(owner, session) DO UPDATE SET source = ?6, name = ?7, preview = ?8,"
-		" cwd = ?9, created = ?10, modified = ?11, stored = ?12, revision = ?13,"
+		" cwd = ?9, stamp = ?10, expires = ?11, created = ?12, modified = ?13,"
 		" base = ?14, hidden = ?15, damaged = ?16, seq = ?17, crc = ?18",
 	[ST_SESSION_DROP] = "DELETE FROM session WHERE number = ?1",
 	/* The newest session that is not hidden and reads record ?3 of a hidden one. */
-	[ST_READER] = "WITH RECURSIVE reader(name) AS (VALUES(?2) UNION"
-		      " SELECT session FROM session JOIN reader ON source = name"
+	[ST_READER] = "WITH RECURSIVE reader(who) AS (VALUES(?2) UNION"
+		      " SELECT session FROM session JOIN reader ON source = who"
 		      "  WHERE owner = ?1 AND base >= ?3)"
-		      " SELECT " SESSION_COLUMNS " FROM session JOIN reader ON session = name"
+		      " SELECT " SESSION_COLUMNS " FROM session JOIN reader ON session = who"
 		      " WHERE owner = ?1 AND hidden = 0 ORDER BY modified DESC, session LIMIT 1",
 	[ST_OTHERS] = "SELECT 1 FROM session"
 		      " WHERE app <> ifnull(?1, app) OR user <> ifnull(?2, user) LIMIT 1",
@@ -94,6 +96,13 @@ int fts_fail(index_file *ix, int rc, sheaf_error *err)
 		return err_set(err, SHEAF_BUSY, "another process is writing the search index");
 	case SQLITE_NOMEM:
 		return err_nomem(err);
+	case SQLITE_READONLY:
+	case SQLITE_CANTOPEN:
+		/* Somebody deleted it, as anybody may. */
+		if (rc == SQLITE_CANTOPEN ||
+		    sqlite3_extended_errcode(ix->db) == SQLITE_READONLY_DBMOVED)
+			return err_set(err, SHEAF_DAMAGED, "the search index is gone");
+		return err_set(err, SHEAF_STORAGE, "the search index: %s", why);
 	default:
 		return err_set(err, SHEAF_STORAGE, "the search index: %s", why);
 	}
@@ -295,7 +304,7 @@ const index_ops sheaf_search_module = {
 	.begin = fts_begin,
 	.commit = fts_commit,
 	.undo = fts_undo,
-	.sessions = fts_sessions,
+	.stamps = fts_stamps,
 	.get = fts_get,
 	.put = fts_put,
 	.add = fts_add,

@@ -112,6 +112,7 @@ enum {
 	ST_BEGIN,
 	ST_COMMIT,
 	ST_ROLLBACK,
+	ST_STAMPS,
 	ST_SESSIONS,
 	ST_SESSION_GET,
 	ST_SESSION_BY_NUMBER,
@@ -166,6 +167,8 @@ int fts_body(index_file *ix, int64_t id, buf *entry, sheaf_error *err);
 
 int fts_sessions(index_file *ix, sheaf_str app, sheaf_str user, index_session_fn fn, void *ctx,
                  sheaf_error *err);
+int fts_stamps(index_file *ix, sheaf_str app, sheaf_str user, index_session_fn fn, void *ctx,
+               sheaf_error *err);
 int fts_get(index_file *ix, sheaf_str owner, sheaf_str session, index_session *out,
             sheaf_error *err);
 int fts_put(index_file *ix, index_session *session, sheaf_error *err);

@@ -28,10 +28,10 @@ void fts_session_row(sqlite3_stmt *st, index_session *out)
 		.name = fts_column(st, 6),
 		.preview = fts_column(st, 7),
 		.cwd = fts_column(st, 8),
-		.created_us = sqlite3_column_int64(st, 9),
-		.modified_us = sqlite3_column_int64(st, 10),
-		.stored_us = sqlite3_column_int64(st, 11),
-		.revision = (uint64_t)sqlite3_column_int64(st, 12),
+		.stamp = (uint64_t)sqlite3_column_int64(st, 9),
+		.expires_us = sqlite3_column_int64(st, 10),
+		.created_us = sqlite3_column_int64(st, 11),
+		.modified_us = sqlite3_column_int64(st, 12),
 		.base = (uint64_t)sqlite3_column_int64(st, 13),
 		.hidden = sqlite3_column_int(st, 14),
 		.damaged = sqlite3_column_int(st, 15),
@@ -47,10 +47,21 @@ static int bind_text(sqlite3_stmt *st, int at, sheaf_str s)
 	               : sqlite3_bind_text64(st, at, s.ptr, s.len, SQLITE_STATIC, SQLITE_UTF8);
 }
 
-int fts_sessions(index_file *ix, sheaf_str app, sheaf_str user, index_session_fn fn, void *ctx,
-                 sheaf_error *err)
+static void stamp_row(sqlite3_stmt *st, index_session *out)
 {
-	_cleanup_(fts_done) sqlite3_stmt *st = fts_use(ix, ST_SESSIONS, err);
+	*out = (index_session){
+		.number = sqlite3_column_int64(st, 0),
+		.owner = fts_column(st, 1),
+		.session = fts_column(st, 2),
+		.stamp = (uint64_t)sqlite3_column_int64(st, 3),
+		.expires_us = sqlite3_column_int64(st, 4),
+	};
+}
+
+static int each_session(index_file *ix, bool stamps, sheaf_str app, sheaf_str user,
+                        index_session_fn fn, void *ctx, sheaf_error *err)
+{
+	_cleanup_(fts_done) sqlite3_stmt *st = fts_use(ix, stamps ? ST_STAMPS : ST_SESSIONS, err);
 	if (st == NULL)
 		return use_failed(err);
 	(void)bind_text(st, 1, app);
@@ -58,12 +69,27 @@ int fts_sessions(index_file *ix, sheaf_str app, sheaf_str user, index_session_fn
 	int rc;
 	while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
 		index_session s;
-		fts_session_row(st, &s);
+		if (stamps)
+			stamp_row(st, &s);
+		else
+			fts_session_row(st, &s);
 		int stop = fn(ctx, &s);
 		if (stop != 0)
 			return stop == SHEAF_NOMEM ? err_nomem(err) : stop;
 	}
 	return rc == SQLITE_DONE ? 0 : fts_fail(ix, rc, err);
+}
+
+int fts_stamps(index_file *ix, sheaf_str app, sheaf_str user, index_session_fn fn, void *ctx,
+               sheaf_error *err)
+{
+	return each_session(ix, true, app, user, fn, ctx, err);
+}
+
+int fts_sessions(index_file *ix, sheaf_str app, sheaf_str user, index_session_fn fn, void *ctx,
+                 sheaf_error *err)
+{
+	return each_session(ix, false, app, user, fn, ctx, err);
 }
 
 int fts_get(index_file *ix, sheaf_str owner, sheaf_str session, index_session *out,
@@ -302,9 +328,9 @@ int fts_put(index_file *ix, index_session *s, sheaf_error *err)
 	(void)fts_bind(st, 7, s->name);
 	(void)fts_bind(st, 8, s->preview);
 	(void)fts_bind(st, 9, s->cwd);
-	const int64_t numbers[] = {s->created_us,        s->modified_us,   s->stored_us,
-	                           (int64_t)s->revision, (int64_t)s->base, s->hidden,
-	                           s->damaged,           (int64_t)s->seq,  (int64_t)s->crc};
+	const int64_t numbers[] = {(int64_t)s->stamp, s->expires_us,    s->created_us,
+	                           s->modified_us,    (int64_t)s->base, s->hidden,
+	                           s->damaged,        (int64_t)s->seq,  (int64_t)s->crc};
 	for (size_t i = 0; i < COUNT_OF(numbers); i++)
 		(void)sqlite3_bind_int64(st, (int)i + 10, numbers[i]);
 	int rc = fts_run(ix, st, err);

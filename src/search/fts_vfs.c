@@ -43,6 +43,9 @@ static void seal(unsigned char *page, sqlite3_int64 at)
 	memcpy(page + PAGE_BYTES - 4, &again, 4);
 }
 
+/* The header of the file is looked at alone, before its page is read and checked. */
+#define HEADER_BYTES 100
+
 static bool is_page(int amount, sqlite3_int64 at)
 {
 	return amount == PAGE_BYTES && at % PAGE_BYTES == 0;
@@ -51,6 +54,12 @@ static bool is_page(int amount, sqlite3_int64 at)
 static int checked_read(sqlite3_file *f, void *to, int amount, sqlite3_int64 at)
 {
 	int rc = below(f)->pMethods->xRead(below(f), to, amount, at);
+	if (!is_page(amount, at) && amount > HEADER_BYTES) {
+		/* Pages of another size: the header says what was never written. */
+		if (ours(f)->wrong != NULL)
+			*ours(f)->wrong = true;
+		return SQLITE_CORRUPT;
+	}
 	if (!is_page(amount, at) || (rc != SQLITE_OK && rc != SQLITE_IOERR_SHORT_READ))
 		return rc;
 	unsigned char end[PAGE_RESERVED];

@@ -29,10 +29,10 @@ typedef struct index_session {
 	sheaf_str name;
 	sheaf_str preview;
 	sheaf_str cwd;
+	uint64_t stamp;     /* of what was taken in; 0: not all of it was */
+	int64_t expires_us; /* to be looked at again then; 0: never */
 	int64_t created_us;
 	int64_t modified_us;
-	int64_t stored_us;
-	uint64_t revision;
 	uint64_t base;
 	int32_t hidden;
 	int32_t damaged;
@@ -104,9 +104,10 @@ typedef struct index_ops {
 	int (*commit)(index_file *ix, sheaf_error *err);
 	void (*undo)(index_file *ix);
 
-	/* What is known of the sessions of an app and user ({NULL,0}: any). */
-	int (*sessions)(index_file *ix, sheaf_str app, sheaf_str user, index_session_fn fn,
-	                void *ctx, sheaf_error *err);
+	/* Number, owner, session, stamp and expires_us of the sessions of an app and user ({NULL,0}:
+	   any). */
+	int (*stamps)(index_file *ix, sheaf_str app, sheaf_str user, index_session_fn fn, void *ctx,
+	              sheaf_error *err);
 	/* Fills number, created_us, base, hidden, damaged, seq and crc; number 0: unknown. */
 	int (*get)(index_file *ix, sheaf_str owner, sheaf_str session, index_session *out,
 	           sheaf_error *err);

@@ -11,6 +11,7 @@
  *   jsonl_index.c      the sidecar: where records lie, which ids there are
  *   jsonl_catalogue.c  what lists are made from
  *   jsonl_list.c       lists
+ *   jsonl_stamps.c     which logs changed
  *   jsonl_readers.c    the forks that read a session
  *   jsonl_wait.c       waiting for a log to change
  *   jsonl_check.c      check and repair
@@ -399,6 +400,10 @@ int jsonl_list(void *backend, const sheaf_list_query *query, sheaf_info_fn fn, v
 int jcatalogue_readers(jowner *o, const char *session,
                        int (*fn)(void *ctx, const char *name, const sheaf_head *head), void *ctx,
                        sheaf_error *err);
+
+/* jsonl_stamps.c */
+int jsonl_stamps(void *backend, sheaf_str app, sheaf_str user, sheaf_stamp_seen_fn fn, void *ctx,
+                 sheaf_error *err);
 
 /* jsonl_wait.c */
 int jsonl_wait(void *backend, const sheaf_store_key *key, uint64_t revision, int64_t deadline_us,

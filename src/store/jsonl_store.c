@@ -813,4 +813,5 @@ const sheaf_store_ops store_jsonl_ops = {
 	.queue_ack = jsonl_queue_ack,
 	.queue_cancel = jsonl_queue_cancel,
 	.queue_list = jsonl_queue_list,
+	.stamps = jsonl_stamps,
 };

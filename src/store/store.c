@@ -342,6 +342,11 @@ bool store_reads(const sheaf_store *s)
 	return s->ops.read != NULL;
 }
 
+bool store_stamped(const sheaf_store *s)
+{
+	return s->ops.stamps != NULL;
+}
+
 bool store_states(const sheaf_store *s)
 {
 	return s->ops.state_read != NULL && s->ops.state_apply != NULL;
@@ -475,6 +480,26 @@ int store_list(sheaf_store *s, const sheaf_list_query *query, sheaf_info_fn fn, 
 		rc = call_fault_point("list", err);
 	if (rc == 0)
 		rc = s->ops.list(s->backend, query, fn, ctx, err);
+	return call_finish_read(&c, rc);
+}
+
+int store_stamps(sheaf_store *s, sheaf_str app, sheaf_str user, sheaf_stamp_seen_fn fn, void *ctx,
+                 sheaf_error *err)
+{
+	call c;
+	err = call_begin(&c, err);
+	int rc = call_check_store(s, err);
+	if (rc == 0 && s->ops.stamps == NULL)
+		rc = call_no_slot(s, "say what changed", err);
+	if (rc == 0 &&
+	    ((app.ptr != NULL && !call_part_ok(app)) || (user.ptr != NULL && !call_part_ok(user))))
+		rc = err_set(err, SHEAF_INVALID, "the key is not encoded");
+	if (rc == 0 && fn == NULL)
+		rc = call_no_argument("callback", err);
+	if (rc == 0)
+		rc = call_fault_point("stamps", err);
+	if (rc == 0)
+		rc = s->ops.stamps(s->backend, app, user, fn, ctx, err);
 	return call_finish_read(&c, rc);
 }
 

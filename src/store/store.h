@@ -26,6 +26,9 @@ int store_header(sheaf_store *s, const sheaf_store_key *key, sheaf_row_fn fn, vo
                  sheaf_error *err);
 int store_list(sheaf_store *s, const sheaf_list_query *query, sheaf_info_fn fn, void *ctx,
                sheaf_error *err);
+/* Only of a store that store_stamped(). */
+int store_stamps(sheaf_store *s, sheaf_str app, sheaf_str user, sheaf_stamp_seen_fn fn, void *ctx,
+                 sheaf_error *err);
 int store_remove(sheaf_store *s, const sheaf_store_key *key, sheaf_remove_request *request,
                  sheaf_remove_reply *reply, sheaf_error *err);
 int store_replace(sheaf_store *s, const sheaf_store_key *key, uint64_t revision, sheaf_rows_fn next,
@@ -59,8 +62,9 @@ bool store_readonly(const sheaf_store *s);
 const char *store_place(const sheaf_store *s);
 int64_t store_patience_us(const sheaf_store *s); /* how long a call may wait */
 bool store_remote(const sheaf_store *s);
-bool store_reads(const sheaf_store *s);  /* head and records in one step */
-bool store_states(const sheaf_store *s); /* keeps user and app state */
+bool store_reads(const sheaf_store *s);   /* head and records in one step */
+bool store_stamped(const sheaf_store *s); /* says which sessions changed */
+bool store_states(const sheaf_store *s);  /* keeps user and app state */
 
 /* The built-in tables. */
 extern const sheaf_store_ops store_memory_ops;

@@ -183,6 +183,10 @@ typedef int (*sheaf_row_fn)(void *ctx, const sheaf_row *row);
  * but those of the key. */
 typedef int (*sheaf_info_fn)(void *ctx, const sheaf_store_key *key, const sheaf_session_info *info);
 
+/** A session and a number, not 0, that is another whenever its log may be. 0 to go on, negative to
+ * fail. */
+typedef int (*sheaf_stamp_seen_fn)(void *ctx, const sheaf_store_key *key, uint64_t stamp);
+
 typedef struct sheaf_list_query {
 	size_t size;       /* sizeof(sheaf_list_query) */
 	sheaf_str app;     /* encoded; {NULL,0} = all apps */
@@ -393,6 +397,11 @@ typedef struct sheaf_store_ops {
 	int (*read)(void *backend, const sheaf_store_key *key, const sheaf_scan *scan,
 	            sheaf_head *out, sheaf_head_state *state, sheaf_row_fn fn, void *ctx,
 	            sheaf_error *err);
+
+	/** Optional. Every session of an app and user ({NULL,0}: any), hidden ones too, in any order:
+	 * for whoever follows the store and asks for the heads of those that changed only. */
+	int (*stamps)(void *backend, sheaf_str app, sheaf_str user, sheaf_stamp_seen_fn fn,
+	              void *ctx, sheaf_error *err);
 } sheaf_store_ops;
 
 /**
