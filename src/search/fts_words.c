@@ -238,6 +238,17 @@ static int ascii_char(splitter *s, size_t at, char c)
 	return rc == 0 ? end_run(s) : rc;
 }
 
+/* The end of what a terminal obeys, which begins with the ESC at `at`: colours are no words. */
+static size_t skip_escape(sheaf_str text, size_t at)
+{
+	if (++at == text.len || text.ptr[at] != '[')
+		return at;
+	at++;
+	while (at < text.len && text.ptr[at] >= 0x20 && text.ptr[at] <= 0x3f)
+		at++;
+	return at < text.len && text.ptr[at] >= 0x40 && text.ptr[at] <= 0x7e ? at + 1 : at;
+}
+
 int words_each(sheaf_str text, word_fn fn, void *ctx)
 {
 	splitter s = {.text = text, .fn = fn, .ctx = ctx};
@@ -245,7 +256,7 @@ int words_each(sheaf_str text, word_fn fn, void *ctx)
 	for (size_t at = 0; rc == 0 && at < text.len;) {
 		if ((unsigned char)text.ptr[at] < 0x80) {
 			rc = ascii_char(&s, at, text.ptr[at]);
-			at++;
+			at = text.ptr[at] == '\033' ? skip_escape(text, at) : at + 1;
 			continue;
 		}
 		utf8proc_int32_t c;

@@ -43,6 +43,11 @@ static void test_words(void **state)
 	finds(k, "pars", "");
 	finds(k, "\"connection re\"*", "s/e1");
 	finds(k, "parser:fails", "s/e1");
+	/* Colours are no part of words. */
+	say(k, "s", "e3", "tool", "\033[1;31mred\033[0mdish \033[mplain\033[2J\033");
+	finds(k, "red", "s/e3");
+	finds(k, "dish plain", "s/e3");
+	finds(k, "31mred", "");
 	/* Nothing of this is for SQLite. */
 	finds(k, "NOT", "");
 	finds(k, "parser OR nowhere", "");
