@@ -18,8 +18,8 @@
 
 SHEAF_BEGIN
 
-/** Counts the tokens of an item in place of the estimate. Must be a pure function; a plan calls it
- * again when it is applied. */
+/** Counts the tokens of an item, which lives only during the call, in place of the estimate. Must be
+ * a pure function; it is called again when a plan is applied. */
 typedef uint64_t (*sheaf_tokens_fn)(void *ctx, const sheaf_item *item);
 
 typedef struct sheaf_compaction_options {
@@ -67,7 +67,7 @@ typedef struct sheaf_fill {
  * and output) counts for everything up to it, system text and tools included;
  * what came after is estimated. A reply that is older than the deciding
  * compaction, or ended in "error" or "aborted", does not count.
- * @return 0; SHEAF_INVALID (options), and as sheaf_session_context()
+ * @return 0; SHEAF_INVALID (options), and as sheaf_session_context(), but never SHEAF_TOO_LARGE
  */
 SHEAF_API int sheaf_compaction_need(sheaf_fill *out, sheaf_session *session,
                                     const sheaf_compaction_options *options, sheaf_error *err);
@@ -104,8 +104,7 @@ typedef struct sheaf_cut {
  * A call is open while it has no answer; once the user has spoken after it and
  * a model has replied, it counts as given up.
  * @return 0; SHEAF_COMPACT with the reason: there is nothing to compact, or a tool call is open;
- *         SHEAF_INVALID (options); and as sheaf_session_context(), but SHEAF_TOO_LARGE only
- *         beyond 1 GiB
+ *         SHEAF_INVALID (options); and as sheaf_session_context(), but never SHEAF_TOO_LARGE
  */
 SHEAF_API int sheaf_compaction_plan(sheaf_cut **out, sheaf_session *session,
                                     const sheaf_compaction_options *options, sheaf_error *err);
