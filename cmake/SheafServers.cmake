@@ -24,6 +24,8 @@ endfunction()
 # What the others rely on, on a store that needs no server.
 sheaf_test(servers_stress_jsonl servers 120 $<TARGET_FILE:test_servers_stress> jsonl:@TMP@/store)
 sheaf_test(servers_queue_jsonl servers 300 $<TARGET_FILE:test_servers_queue> jsonl:@TMP@/store)
+sheaf_test(servers_search_jsonl servers 60 $<TARGET_FILE:test_servers_search> jsonl:@TMP@/store)
+sheaf_test(servers_search_memory servers 60 $<TARGET_FILE:test_servers_search> memory:)
 
 if(TARGET sheaf_postgres)
   servers_conformance(postgres postgres @SHEAF_TEST_POSTGRES@?migrate=1)
@@ -34,6 +36,10 @@ if(TARGET sheaf_postgres)
                @SHEAF_TEST_POSTGRES@?migrate=1)
   servers_test(queue_postgres 300 postgres $<TARGET_FILE:test_servers_queue>
                @SHEAF_TEST_POSTGRES@?migrate=1)
+  servers_test(search_postgres 120 postgres $<TARGET_FILE:test_servers_search>
+               @SHEAF_TEST_POSTGRES@?migrate=1)
+  servers_test(search_shards 120 shards $<TARGET_FILE:test_servers_search>
+               @SHEAF_TEST_SHARDS@?migrate=1)
   servers_test(postgres_schema 120 shards ${tests_dir}/servers/postgres_schema)
   servers_kills(postgres 3)
   servers_kills(standby 1)
@@ -44,6 +50,7 @@ if(TARGET sheaf_redis)
   servers_conformance(redis_cluster redis-cluster @SHEAF_TEST_REDIS_CLUSTER@)
   servers_test(wire_redis 300 redis $<TARGET_FILE:test_servers_wire> @SHEAF_TEST_REDIS@)
   servers_test(queue_redis 300 redis $<TARGET_FILE:test_servers_queue> @SHEAF_TEST_REDIS@)
+  servers_test(search_redis 120 redis $<TARGET_FILE:test_servers_search> @SHEAF_TEST_REDIS@)
   if(BATS)
     sheaf_test(servers_redis servers 300 ${BATS} ${tests_dir}/servers/redis.bats)
   endif()
