@@ -22,6 +22,8 @@ static const char schema[] =
 	" STRICT, WITHOUT ROWID;"
 	/* The text itself is packed in `body`; what is asked of it is asked of the numbers. */
 	"CREATE VIRTUAL TABLE words USING fts5(text, content='', columnsize=0, tokenize=sheaf);"
+	/* So many bytes of lists are gathered before they are written: fewer pieces to merge. */
+	"INSERT INTO words(words, rank) VALUES('hashsize', 33554432);"
 	"PRAGMA application_id=" APPLICATION ";"
 	"PRAGMA user_version=" FORMAT ";";
 
