@@ -283,8 +283,8 @@ typedef struct sheaf_agent_options {
 /* clang-format on */
 
 /**
- * Makes an agent. Strings, tools and hooks are copied; the contexts of callbacks
- * and the session are borrowed for its life.
+ * Makes an agent. Strings, tools and hooks are copied; the contexts of callbacks,
+ * the session and tables of models are borrowed for its life.
  * @return 0; SHEAF_INVALID (no model, a tool without a name or function), SHEAF_NOMEM
  */
 SHEAF_API int sheaf_agent_new(sheaf_agent **out, const sheaf_agent_options *options,
@@ -366,7 +366,7 @@ typedef struct sheaf_resume {
 	int32_t run;      /* 1: run the tool now instead, with call->approved set */
 } sheaf_resume;
 
-/** The suspended turn a session ends with. Caller frees. @return 0; SHEAF_NOT_FOUND */
+/** The suspended turn a session ends with. Caller frees. @return 0; SHEAF_NOT_FOUND; SHEAF_BUSY */
 SHEAF_API int sheaf_agent_pending(sheaf_turn **out, sheaf_agent *agent,
                                   const sheaf_run_options *options, sheaf_error *err);
 
@@ -374,8 +374,8 @@ SHEAF_API int sheaf_agent_pending(sheaf_turn **out, sheaf_agent *agent,
  * Answers calls of a suspended turn and, when all are answered, goes on with it:
  * the same turn, its usage added up. Works in another process than the one that
  * suspended.
- * @return as sheaf_agent_run(); SHEAF_NOT_FOUND: no turn is suspended, or no such call waits
- *         (then nothing is stored)
+ * @return as sheaf_agent_run(); SHEAF_NOT_FOUND: no turn is suspended, or no such call waits;
+ *         SHEAF_INVALID: one is answered twice (then nothing is stored)
  */
 SHEAF_API int sheaf_agent_resume(sheaf_turn **out, sheaf_agent *agent, const sheaf_resume *answers,
                                  size_t count, const sheaf_run_options *options, sheaf_error *err);

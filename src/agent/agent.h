@@ -81,6 +81,7 @@ typedef struct run {
 	sheaf_usage usage;
 	sheaf_system *system; /* the agent's and what hooks added */
 	size_t system_count;
+	bool quiet;       /* observers are told nothing: it works on a copy */
 	bool summarising; /* a compaction got as far as that */
 	bool no_room;     /* compacting by itself has failed: not again in this turn */
 	bool called;      /* the last reply called tools */

@@ -51,7 +51,7 @@ int busy_take(struct busy **out, sheaf_session *session, int64_t wait_us,
 	if (new == NULL)
 		return err_nomem(err);
 	*new = (struct busy){NULL, pthread_self(), sheaf_session_store(session), session};
-	int64_t until = clock_monotonic_us() + wait_us;
+	int64_t begun = clock_monotonic_us();
 	bool mine = false;
 	int rc = 0;
 	while (rc == 0 && !add(new, &mine)) {
@@ -62,7 +62,7 @@ int busy_take(struct busy **out, sheaf_session *session, int64_t wait_us,
 		else if (sheaf_cancel_is_set(cancel))
 			rc = err_set(err, SHEAF_CANCELLED,
 			             "cancelled while another run was going on");
-		else if (clock_monotonic_us() >= until)
+		else if (clock_monotonic_us() - begun >= wait_us)
 			rc = err_set(err, SHEAF_BUSY, "another run is going on in this session");
 		else
 			clock_sleep_us(LOOK_AGAIN_US);

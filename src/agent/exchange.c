@@ -109,13 +109,14 @@ static int wait_again(run *r, const exchange *x, uint32_t tries, int rc, sheaf_e
 	if (o->retries < 0 || tries > (uint32_t)o->retries)
 		return rc;
 	int64_t us = o->backoff_us;
+	if (x->retry_after_us > o->backoff_max_us)
+		return rc;
 	for (uint32_t i = 1; i < tries && us < o->backoff_max_us; i++)
-		us *= 2;
+		us = us <= o->backoff_max_us / 2 ? us * 2 : o->backoff_max_us;
 	us = jitter(us < o->backoff_max_us ? us : o->backoff_max_us);
+	us = us < o->backoff_max_us ? us : o->backoff_max_us;
 	if (x->retry_after_us > us)
 		us = x->retry_after_us;
-	if (us > o->backoff_max_us * 5 / 4)
-		return rc;
 	r->retries++;
 	sheaf_event event = {.kind = SHEAF_EVENT_RETRY,
 	                     .code = rc,
@@ -155,6 +156,7 @@ static void show_whole(run *r, const char *id)
 static int store_broken(run *r, const exchange *x, bool keep, sheaf_error *err)
 {
 	char before[SHEAF_ID_ROOM];
+	sheaf_append_options how = SHEAF_APPEND_OPTIONS_INIT;
 	sum_usage(&r->usage, &x->usage);
 	if (x->message == NULL)
 		return 0;
@@ -165,7 +167,10 @@ static int store_broken(run *r, const exchange *x, bool keep, sheaf_error *err)
 	r->open_calls = keep && x->calls != 0;
 	if (keep)
 		return 0;
-	rc = sheaf_session_branch(r->session, r->branch, sheaf_str_of(before), NULL, NULL, err);
+	/* Not if somebody has written behind it: that would be off the path, too. */
+	how.expect = SHEAF_EXPECT_LEAF;
+	how.leaf = sheaf_str_of(r->leaf);
+	rc = sheaf_session_branch(r->session, r->branch, sheaf_str_of(before), &how, NULL, err);
 	if (rc == 0)
 		memcpy(r->leaf, before, sizeof(before));
 	return rc;
@@ -208,15 +213,17 @@ static verdict try_once(run *r, exchange *x, int *rc, sheaf_error *err)
 /* Compacting because the window is full; only once for a request. */
 static int make_room(run *r, bool *before, sheaf_error *err)
 {
-	if (*before || r->agent->o.no_compaction)
-		return SHEAF_CONTEXT;
-	*before = true;
 	sheaf_error why = *err;
+	why.code = SHEAF_CONTEXT;
+	if (*before || r->agent->o.no_compaction) {
+		*err = why;
+		return SHEAF_CONTEXT;
+	}
+	*before = true;
 	int rc = exchange_compact(r, "overflow", NOTHING, NULL, err);
 	if (rc != SHEAF_COMPACT)
 		return rc;
 	*err = why; /* the provider's words say more than that there is nothing to compact */
-	err->code = SHEAF_CONTEXT;
 	return SHEAF_CONTEXT;
 }
 
@@ -342,10 +349,25 @@ int exchange_summarise(void *ctx, const sheaf_cut *plan, sheaf_summary_sink *out
 	if (rc != 0)
 		return rc;
 	rc = ask_model(r, scratch, plan->prompt, &x, err);
+	/* What a model says instead of a summary must not take the place of what it would not read. */
+	if (rc == 0 && x.stop == SHEAF_STOP_REFUSAL)
+		rc = err_set(err, SHEAF_MODEL, "the model refuses to summarise");
 	if (rc == 0)
 		rc = add_text(scratch, &x, out, err);
 	exchange_free(&x);
 	delete_scratch(scratch);
+	return rc;
+}
+
+/* A compaction keeps what others wrote meanwhile; a turn does not go on behind their backs. */
+static int check_alone(run *r, const char *compaction, sheaf_error *err)
+{
+	_cleanup_(records_freep) sheaf_records *stored = NULL;
+	if (r->turn[0] == '\0')
+		return 0;
+	int rc = sheaf_session_get(&stored, r->session, sheaf_str_of(compaction), err);
+	if (rc == 0 && !sheaf_str_is(stored->items[0]->parent_id, r->leaf))
+		rc = err_set(err, SHEAF_STALE, "somebody else wrote to the branch meanwhile");
 	return rc;
 }
 
@@ -363,6 +385,9 @@ static int compact_now(run *r, const sheaf_compaction_options *how, sheaf_append
 	if (rc != 0)
 		return rc;
 	r->compacted++;
+	rc = check_alone(r, done.id, err);
+	if (rc != 0)
+		return rc;
 	memcpy(r->leaf, done.id, sizeof(done.id));
 	if (out != NULL) {
 		done.size = out->size;
@@ -390,7 +415,8 @@ int exchange_compact(run *r, const char *trigger, sheaf_str instructions, sheaf_
 			return rc;
 	}
 	int rc = compact_now(r, &how, out, err);
-	if (trigger != NULL || rc == 0 || rc == SHEAF_CANCELLED || rc == SHEAF_NOMEM)
+	if (trigger != NULL || rc == 0 || rc == SHEAF_CANCELLED || rc == SHEAF_NOMEM ||
+	    rc == SHEAF_STALE)
 		return rc;
 	/* Unasked for, it may fail: the request may still fit, and if not the provider says so. */
 	r->no_room = true;

@@ -100,12 +100,15 @@ static int summarise_left(run *r, const sheaf_records *path, size_t from, sheaf_
 	if (rc != 0)
 		return rc;
 	scratch.branch = NOTHING;
+	scratch.quiet = true;
 	rc = copy_left(scratch.session, path, from, err);
 	if (rc == 0)
 		rc = plan_left(&scratch, &plan, err);
 	if (rc == 0) {
 		rc = exchange_summarise(r, plan, sink, err);
 		sheaf_event event = {.kind = SHEAF_EVENT_COMPACTION_END, .code = rc};
+		if (rc != 0)
+			event.text = sheaf_str_of(err->message);
 		run_event(r, &event);
 	}
 	sheaf_cut_free(plan);

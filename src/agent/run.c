@@ -246,6 +246,7 @@ int sheaf_agent_resume(sheaf_turn **out, sheaf_agent *agent, const sheaf_resume 
 		rc = input_take(&r, false, &in, &why);
 	if (rc == 0 && in.count != 0)
 		rc = run_turns(&r, &in, &turn, &why);
+	inputs_free(&in);
 	if (out != NULL)
 		*out = turn;
 	else

@@ -9,14 +9,14 @@
 #define SLICE_US 20000 /* how late a cancellation may be noticed */
 #define APPEND_TRIES 5
 #define RESUMED_ENTRIES_MAX 4096
-#define TAIL_ENTRIES 32 /* among which the last message is looked for */
+#define TAIL_ENTRIES 32 /* among which the last message is looked for first */
 
 /* ---- Small things -------------------------------------------------------- */
 
 void run_event(run *r, sheaf_event *event)
 {
 	const sheaf_agent_options *o = &r->agent->o;
-	if (o->on_event == NULL)
+	if (o->on_event == NULL || r->quiet)
 		return;
 	event->session = r->shown;
 	event->turn_id = sheaf_str_of(r->turn);
@@ -30,8 +30,8 @@ bool run_cancelled(const run *r)
 
 int run_sleep(run *r, int64_t us, sheaf_error *err)
 {
-	int64_t until = clock_monotonic_us() + us;
-	for (int64_t left = us; left > 0; left = until - clock_monotonic_us()) {
+	int64_t begun = clock_monotonic_us();
+	for (int64_t left = us; left > 0; left = us - (clock_monotonic_us() - begun)) {
 		if (run_cancelled(r))
 			return err_set(err, SHEAF_CANCELLED, "cancelled");
 		clock_sleep_us(left < SLICE_US ? left : SLICE_US);
@@ -241,22 +241,38 @@ static int find_end(run *r, uint64_t from_seq, last_turn *out, sheaf_error *err)
 	return rc;
 }
 
+/*
+ * The newest message of the branch, in `*path`; NULL if there is none. Behind it
+ * there may be a compaction, a change of the model, or any number of entries of
+ * others, so more of the path is read until it is found.
+ */
+static int last_message(run *r, sheaf_records **path, const sheaf_entry **out, sheaf_error *err)
+{
+	*out = NULL;
+	for (size_t limit = TAIL_ENTRIES;; limit *= 8) {
+		int rc = sheaf_session_path(path, r->session, r->branch, NOTHING, limit, err);
+		if (rc != 0)
+			return rc;
+		for (size_t i = (*path)->count; i-- > 0 && *out == NULL;)
+			if ((*path)->items[i]->kind == SHEAF_KIND_MESSAGE)
+				*out = (*path)->items[i];
+		if (*out != NULL || (*path)->count < limit)
+			return 0;
+		sheaf_records_free(*path);
+		*path = NULL;
+	}
+}
+
 int turn_last(run *r, last_turn *out, sheaf_error *err)
 {
 	_cleanup_(records_freep) sheaf_records *path = NULL;
+	const sheaf_entry *entry = NULL;
 	*out = (last_turn){0};
-	/* Behind the newest message there may be a compaction or a change of the model. */
-	int rc = sheaf_session_path(&path, r->session, r->branch, NOTHING, TAIL_ENTRIES, err);
-	for (size_t i = rc == 0 ? path->count : 0; i-- > 0;) {
-		const sheaf_entry *entry = path->items[i];
-		if (entry->kind != SHEAF_KIND_MESSAGE)
-			continue;
-		if (entry->turn.len == 0 || entry->turn.len >= sizeof(out->id))
-			return 0;
-		memcpy(out->id, entry->turn.ptr, entry->turn.len);
-		return find_end(r, entry->seq, out, err);
-	}
-	return rc;
+	int rc = last_message(r, &path, &entry, err);
+	if (rc != 0 || entry == NULL || entry->turn.len == 0 || entry->turn.len >= sizeof(out->id))
+		return rc;
+	memcpy(out->id, entry->turn.ptr, entry->turn.len);
+	return find_end(r, entry->seq, out, err);
 }
 
 /* ---- Hooks --------------------------------------------------------------- */
@@ -319,10 +335,9 @@ int sheaf_hook_message(sheaf_hook *hook, sheaf_message *message)
 	int rc = all != NULL ? sheaf_message_from_json(&copy, json, NULL) : SHEAF_NOMEM;
 	if (rc != 0)
 		return rc;
-	memcpy(all, in->items, hook->added * sizeof(*all));
+	for (size_t i = 0; i < in->count; i++)
+		all[i < hook->added ? i : i + 1] = in->items[i];
 	all[hook->added] = (input){.message = copy, .owned = true};
-	memcpy(all + hook->added + 1, in->items + hook->added,
-	       (in->count - hook->added) * sizeof(*all));
 	in->items = all;
 	in->count++;
 	hook->added++;
@@ -562,13 +577,27 @@ static sheaf_call *find_call(sheaf_call *open, size_t count, sheaf_str id)
 	return NULL;
 }
 
+/* Each is for a call that waits, and no call has two. */
+static int check_answers(sheaf_call *open, size_t open_count, const sheaf_resume *answers,
+                         size_t count, sheaf_error *err)
+{
+	for (size_t i = 0; i < count; i++) {
+		sheaf_call *call = find_call(open, open_count, answers[i].call_id);
+		if (call == NULL)
+			return err_set(err, SHEAF_NOT_FOUND, "no such call waits for an answer");
+		if (call->approved)
+			return err_set(err, SHEAF_INVALID, "a call is answered twice");
+		call->approved = 1;
+	}
+	return 0;
+}
+
 static int answer_calls(run *r, sheaf_call *open, size_t open_count, const sheaf_resume *answers,
                         size_t count, sheaf_error *err)
 {
 	int rc = 0;
 	for (size_t i = 0; rc == 0 && i < count; i++) {
 		sheaf_call *call = find_call(open, open_count, answers[i].call_id);
-		call->approved = 1;
 		if (answers[i].run)
 			rc = tools_call(r, call, err);
 		else
@@ -592,9 +621,9 @@ int turn_resume(run *r, const last_turn *last, const sheaf_resume *answers, size
 	r->usage = last->usage;
 	r->resumed = true;
 	sheaf_event event = {.kind = SHEAF_EVENT_TURN_START};
-	for (size_t i = 0; i < count; i++)
-		if (find_call(open, open_count, answers[i].call_id) == NULL)
-			return err_set(err, SHEAF_NOT_FOUND, "no such call waits for an answer");
+	rc = check_answers(open, open_count, answers, count, err);
+	if (rc != 0)
+		return rc;
 	run_event(r, &event);
 	r->open_calls = true;
 	rc = answer_calls(r, open, open_count, answers, count, err);
