@@ -78,7 +78,7 @@ typedef struct header_list {
 	arena *arena;
 	const char **items;
 	size_t count;
-	const char *key;
+	const char *keys[2]; /* as in http_config */
 	int ok;
 } header_list;
 
@@ -97,6 +97,26 @@ static sheaf_str find_key(const sheaf_client_options *o, const speaker *s)
 		if (s->key_names[i] != NULL)
 			key = sheaf_str_of(getenv(s->key_names[i]));
 	return key;
+}
+
+/* What a caller's own header says instead of the key's is as secret as that. */
+static void hide_own_key(header_list *list, const sheaf_client_options *o, const speaker *s)
+{
+	for (size_t i = 0; i < o->header_count; i++) {
+		sheaf_str header = o->headers[i];
+		if (!same_name(header, sheaf_str_of(s->key_header)) &&
+		    !same_name(header, SHEAF_STR("Authorization:")))
+			continue;
+		while (header.len != 0 && header.ptr[header.len - 1] == ' ')
+			header.len--;
+		/* Behind the colon, or behind "Bearer". */
+		const char *end = header.ptr + header.len, *at = end;
+		while (at[-1] != ' ' && at[-1] != ':')
+			at--;
+		sheaf_str own = {at, (size_t)(end - at)};
+		if (own.len != 0)
+			list->keys[1] = arena_dup(list->arena, own, &list->ok).ptr;
+	}
 }
 
 /* The key's header; a key with a line break in it would be two. */
@@ -120,7 +140,7 @@ static int add_key(header_list *list, const sheaf_client_options *o, const speak
 	if (rc != 0)
 		return rc;
 	add_header(list, o, buf_view(&line));
-	list->key = arena_dup(list->arena, key, &list->ok).ptr;
+	list->keys[0] = arena_dup(list->arena, key, &list->ok).ptr;
 	return 0;
 }
 
@@ -138,6 +158,7 @@ static int make_headers(header_list *list, const sheaf_client_options *o, const 
 	if (list->items == NULL)
 		return err_nomem(err);
 	int rc = add_key(list, o, s, err);
+	hide_own_key(list, o, s);
 	add_header(list, o, SHEAF_STR("Content-Type: application/json"));
 	if (s->fixed != NULL)
 		add_header(list, o, sheaf_str_of(s->fixed));
@@ -188,7 +209,7 @@ static int connect_to(sheaf_client *client, const sheaf_client_options *o, const
 		.url = url.ptr,
 		.headers = headers.items,
 		.header_count = headers.count,
-		.key = headers.key,
+		.keys = {headers.keys[0], headers.keys[1]},
 		.any_http = o->any_http != 0,
 		.connect_us = or_default(o->connect_us, CONNECT_DEFAULT_US),
 		.first_byte_us = or_default(o->first_byte_us, FIRST_BYTE_DEFAULT_US),

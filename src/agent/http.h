@@ -15,8 +15,8 @@ typedef struct http_config {
 	const char *url;            /* the base address */
 	const char *const *headers; /* "Name: value" */
 	size_t header_count;
-	const char *key; /* what must not appear in errors; NULL = none */
-	bool any_http;   /* http:// also to other machines */
+	const char *keys[2]; /* what must not appear in errors; NULL = none */
+	bool any_http;       /* http:// also to other machines */
 	int64_t connect_us;
 	int64_t first_byte_us;
 	int64_t idle_us;

@@ -12,6 +12,7 @@
 
 #include "agent/http.h"
 #include "base/buf.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -188,6 +189,7 @@ typedef struct transfer {
 	int code;    /* what the answer said to a piece */
 	long status; /* 0: not told yet */
 	bool begun;  /* some byte of the response is here */
+	buf held;    /* the end of what came, if the key may begin there */
 	int64_t last_us;
 	int64_t retry_after_us;
 	size_t bytes;
@@ -227,10 +229,13 @@ static size_t on_header(char *line, size_t size, size_t count, void *ctx)
 {
 	transfer *t = ctx;
 	size_t len = size * count;
-	t->begun = true;
 	t->last_us = clock_monotonic_us();
-	if (len >= 5 && memcmp(line, "HTTP/", 5) == 0)
-		t->retry_after_us = -1; /* another response: that of a proxy is over */
+	if (len >= 5 && memcmp(line, "HTTP/", 5) == 0) {
+		const char *status = memchr(line, ' ', len - 1);
+		t->retry_after_us = -1;
+		/* 1xx is a word on the way: the time for the first byte goes on. */
+		t->begun = status == NULL || status[1] != '1';
+	}
 	bool ms = header_is(line, len, "retry-after-ms");
 	if (ms || (header_is(line, len, "retry-after") && t->retry_after_us < 0))
 		read_retry_after(t, line, len);
@@ -241,26 +246,47 @@ static void tell_status(transfer *t)
 {
 	if (t->status != 0)
 		return;
-	(void)curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &t->status);
+	if (t->begun)
+		(void)curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &t->status);
 	if (t->status != 0)
 		sheaf_answer_status(t->answer, (int32_t)t->status, t->retry_after_us);
 }
 
-/* Some servers repeat the key they refuse, and their words end up in errors and logs. */
+/* Hides a key; returns how long the end is that may be the beginning of one. */
+static size_t mask(const buf *b, const char *key)
+{
+	size_t len = strlen(key), end = b->len < len ? b->len : len - 1;
+	char *at = b->ptr;
+	while ((at = memmem(at, b->len - (size_t)(at - b->ptr), key, len)) != NULL)
+		memset(at, '*', len);
+	while (end != 0 && memcmp(b->ptr + b->len - end, key, end) != 0)
+		end--;
+	return end;
+}
+
+/*
+ * Some servers repeat the key they refuse, and their words end up in errors and
+ * logs. Where a piece ends as a key begins, that waits for the next.
+ */
 static int feed_masked(transfer *t, const char *bytes, size_t len)
 {
-	_cleanup_(buf_free) buf copy = BUF_INIT(SIZE_MAX);
-	const char *key = t->http->config.key;
-	size_t key_len = strlen(key);
-	buf_add(&copy, bytes, len);
-	int rc = buf_status(&copy, t->err);
+	const char *const *keys = t->http->config.keys;
+	buf *b = &t->held;
+	size_t keep = 0;
+	buf_add(b, bytes, len);
+	int rc = buf_status(b, t->err);
 	if (rc != 0)
 		return rc;
-	char *at = copy.ptr;
-	while (key_len != 0 &&
-	       (at = memmem(at, len - (size_t)(at - copy.ptr), key, key_len)) != NULL)
-		memset(at, '*', key_len);
-	return sheaf_answer_feed(t->answer, buf_view(&copy), t->err);
+	for (size_t i = 0; i < COUNT_OF(t->http->config.keys); i++) {
+		size_t end = keys[i] != NULL ? mask(b, keys[i]) : 0;
+		keep = end > keep ? end : keep;
+	}
+	sheaf_str whole = {b->ptr, b->len - keep};
+	if (whole.len != 0)
+		rc = sheaf_answer_feed(t->answer, whole, t->err);
+	memmove(b->ptr, b->ptr + whole.len, keep);
+	b->len = keep;
+	return rc;
 }
 
 static size_t on_body(char *bytes, size_t size, size_t count, void *ctx)
@@ -272,7 +298,7 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *ctx)
 	t->bytes += len;
 	if (t->bytes > t->http->config.reply_bytes_max)
 		t->code = err_set(t->err, SHEAF_TOO_LARGE, "the model's reply is too long");
-	else if (t->status >= 400 && t->http->config.key != NULL)
+	else if (t->status < 200 || t->status >= 300)
 		t->code = feed_masked(t, bytes, len);
 	else
 		t->code = sheaf_answer_feed(t->answer, (sheaf_str){bytes, len}, t->err);
@@ -291,6 +317,7 @@ static CURLcode set_options(transfer *t, CURLU *url, const sheaf_request *reques
 	SET(CURLOPT_PROTOCOLS_STR, "http,https")
 	SET(CURLOPT_FOLLOWLOCATION, 0L)
 	SET(CURLOPT_NOSIGNAL, 1L)
+	SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L) /* a proxy's word is not the answer */
 	SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2)
 	SET(CURLOPT_SSL_VERIFYPEER, 1L)
 	SET(CURLOPT_SSL_VERIFYHOST, 2L)
@@ -405,6 +432,7 @@ static int http_send(void *ctx, const sheaf_request *request, sheaf_answer *answ
 	transfer t = {.http = h,
 	              .answer = answer,
 	              .err = err,
+	              .held = BUF_INIT(SIZE_MAX),
 	              .last_us = clock_monotonic_us(),
 	              .retry_after_us = -1};
 	CURLU *url = NULL;
@@ -421,10 +449,13 @@ static int http_send(void *ctx, const sheaf_request *request, sheaf_answer *answ
 	if (rc == 0) {
 		rc = perform(&t, multi);
 		tell_status(&t); /* also of a response without a body */
+		if (rc == 0 && t.held.len != 0)
+			rc = sheaf_answer_feed(answer, buf_view(&t.held), err);
 		(void)curl_multi_remove_handle(multi, t.easy);
 	}
 	curl_easy_cleanup(t.easy);
 	curl_url_cleanup(url);
+	buf_free(&t.held);
 	if (multi != NULL)
 		give_multi(h, multi);
 	return rc;

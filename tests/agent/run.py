@@ -9,15 +9,17 @@ import os
 import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from server import FORMATS, Server, breaks_off, fails, redirects, says, silent, stalls, stays_open  # noqa: E402
+from server import FORMATS, Server, breaks_off, fails, hints, redirects, refuses_in_pieces, says, silent, stalls, stays_open  # noqa: E402
 
 DRIVER = ""
 
@@ -292,6 +294,41 @@ class Test_client(Case):
         self.assertEqual(self.server.headers[0]["x-mine"], "yes")
         self.assertEqual(self.server.headers[0]["authorization"], "Bearer secret")
         self.assertNotIn("expect", self.server.headers[0])
+
+    def test_key_in_pieces(self):
+        self.script(refuses_in_pieces(['{"error":{"message":"bad key sec', 'ret, no sec', 'r', 'et, se secret"}}']))
+        self.assertIn("bad key ******, no ******, se ******", self.drive("run", "a", status=1))
+
+    def test_key_of_the_caller(self):
+        self.script(refuses_in_pieces(['{"error":{"message":"bad key hidden"}}']))
+        said = self.drive("run", "a", status=1, HEADER="authorization: Bearer hidden")
+        self.assertIn("bad key ******", said)
+        self.server.problems.clear()  # it misses the key it knows
+
+    def test_early_hints(self):
+        self.script(hints(says(self.format, "Hi"), 1.5))
+        self.assertIn("retries=0", self.drive("run", "a", IDLE_MS=500, FIRST_MS=20000))
+
+    def test_proxy_is_no_answer(self):
+        proxy = socket.create_server(("127.0.0.1", 0))
+
+        def connect():
+            peer = proxy.accept()[0]
+            peer.recv(4096)
+            peer.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            peer.recv(4096)
+            time.sleep(3)
+            peer.close()
+
+        threading.Thread(target=connect, daemon=True).start()
+        self.script()
+        where = f"http://127.0.0.1:{proxy.getsockname()[1]}"
+        said = subprocess.run([DRIVER, self.format, "https://example.invalid", f"jsonl:{self.dir.name}/store", "run", "a"],
+                              env=self.environment({"https_proxy": where, "IDLE_MS": 300, "FIRST_MS": 1000}), timeout=30,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
+        proxy.close()
+        self.assertIn("does not answer", said)
+        self.assertNotIn("in the middle", said)
 
     def test_redirect(self):
         other = Server(self.format, [says(self.format, "never")])

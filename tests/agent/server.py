@@ -225,6 +225,34 @@ def fails(fmt, what, headers=()):
     return lambda handler: handler.whole(status, body, headers)
 
 
+def refuses_in_pieces(texts):
+    """A refusal whose body comes cut at these places."""
+
+    def act(handler):
+        handler.send_response(401)
+        handler.send_header("Content-Type", "application/json")
+        handler.send_header("Content-Length", str(len("".join(texts))))
+        handler.end_headers()
+        for text in texts:
+            handler.wfile.write(text.encode())
+            handler.wfile.flush()
+            time.sleep(0.2)
+
+    return act
+
+
+def hints(then, seconds):
+    """Says early that an answer will come, and then for a while nothing."""
+
+    def act(handler):
+        handler.wfile.write(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n")
+        handler.wfile.flush()
+        handler.server.stopped.wait(seconds)
+        then(handler)
+
+    return act
+
+
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
