@@ -206,11 +206,19 @@ static int read_message(tally *t, said *out, sheaf_str body)
 	return rc != 0 ? rc : string_of(t, members_find(body, "turn"), &out->turn);
 }
 
+static bool says_something(const sheaf_usage *u)
+{
+	return (u->input | u->cache_read | u->cache_write_5m | u->cache_write_1h | u->output |
+	        u->reasoning) != 0;
+}
+
 static int read_turn_end(tally *t, said *out, sheaf_str body)
 {
 	sheaf_str inside = usage_payload(body, "turn_end");
 	out->is_turn = true;
-	out->has_usage = usage_read(&out->usage, members_find(inside, "usage"));
+	/* A turn that failed before any reply says that it used nothing: that is no reply. */
+	out->has_usage = usage_read(&out->usage, members_find(inside, "usage")) &&
+	                 says_something(&out->usage);
 	return string_of(t, members_find(inside, "turn"), &out->turn);
 }
 

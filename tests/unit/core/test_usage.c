@@ -235,6 +235,8 @@ static void rows_of_a_session(void **state)
 	/* Says nothing of its model: the newest change of model does. */
 	reply(&k, "a4", NULL, NULL, &(sheaf_usage){.input = 2000000, .reasoning = 3});
 	kit_json(&k, "turn_end", "e3", "{'turn_end':{'turn':'t\\u0033','usage':{'output':8}}}");
+	/* Failed before anybody replied. */
+	kit_json(&k, "turn_end", "e4", "{'turn_end':{'turn':'t4','usage':{'input':0,'output':0}}}");
 
 	const sheaf_usage_report *r = report_of(k.s, SHEAF_USAGE_BY_TURN);
 	assert_int_equal(r->count, 4);
