@@ -95,10 +95,14 @@ static int go_to(chat *ch, const char *branch, sheaf_str id)
 	return 0;
 }
 
+/* A number alone is more likely an entry's than the name somebody wants. */
 static int new_branch(chat *ch, const char *name)
 {
 	char leaf[SHEAF_ID_ROOM];
 	cli *c = ch->c;
+	if (name[strspn(name, "0123456789")] == '\0')
+		return fail_with(c, SHEAF_NOT_FOUND, "an entry's number has an @ before it",
+		                 "there is no branch '%.50s'; did you mean @%.50s?", name, name);
 	if (sheaf_session_leaf(ch->session, sheaf_str_of(ch->branch), leaf, &c->err) != 0 ||
 	    sheaf_session_branch(ch->session, sheaf_str_of(name), sheaf_str_of(leaf), NULL, NULL,
 	                         &c->err) != 0)

@@ -65,12 +65,24 @@ static void catch_stop(sheaf_cancel *cancel)
 typedef struct showing {
 	chat *ch;
 	flow text;
+	buf reply; /* in a pipe: what came of one that is not whole yet */
 	size_t turns;
 } showing;
 
 static void showing_done(showing *s)
 {
 	flow_done(&s->text);
+	buf_free(&s->reply);
+}
+
+/* What was printed cannot be taken back, and a pipe has no eyes: it gets whole replies only. */
+static void put_reply(showing *s)
+{
+	if (s->reply.status != 0)
+		say(s->ch->c, "out of memory; `sheaf show` has the reply");
+	else if (s->reply.len != 0)
+		flow_add(&s->text, NULL, buf_view(&s->reply));
+	buf_reset(&s->reply);
 }
 
 static void put_delta(showing *s, const sheaf_event *event)
@@ -78,7 +90,10 @@ static void put_delta(showing *s, const sheaf_event *event)
 	bool terminal = s->ch->terminal;
 	switch (event->delta) {
 	case SHEAF_DELTA_TEXT:
-		flow_add(&s->text, NULL, event->text);
+		if (terminal)
+			flow_add(&s->text, NULL, event->text);
+		else
+			buf_str(&s->reply, event->text);
 		break;
 	case SHEAF_DELTA_THINKING:
 		if (terminal)
@@ -109,6 +124,7 @@ static void put_message(showing *s, const sheaf_entry *entry)
 static void put_retry(showing *s, const sheaf_event *event)
 {
 	flow_end(&s->text);
+	buf_reset(&s->reply);
 	say(s->ch->c, "%.*s: trying again in %lld.%lld s",
 	    (int)(event->text.len < 200 ? event->text.len : 200), event->text.ptr,
 	    (long long)(event->wait_us / 1000000), (long long)(event->wait_us / 100000 % 10));
@@ -122,6 +138,9 @@ static void see(void *ctx, const sheaf_event *event)
 	switch (event->kind) {
 	case SHEAF_EVENT_TURN_START:
 		s->turns++;
+		break;
+	case SHEAF_EVENT_REQUEST: /* so what came before it was whole */
+		put_reply(s);
 		break;
 	case SHEAF_EVENT_DELTA:
 		put_delta(s, event);
@@ -139,6 +158,10 @@ static void see(void *ctx, const sheaf_event *event)
 	case SHEAF_EVENT_INTERRUPTED:
 		say(s->ch->c, "the turn before was interrupted; it stays as it is");
 		break;
+	case SHEAF_EVENT_TURN_END:
+		if (event->turn->code == 0 || event->turn->code == SHEAF_CANCELLED)
+			put_reply(s);
+		break;
 	default:
 		break;
 	}
@@ -147,7 +170,7 @@ static void see(void *ctx, const sheaf_event *event)
 static void start_showing(showing *s, chat *ch)
 {
 	cli *c = ch->c;
-	*s = (showing){.ch = ch};
+	*s = (showing){.ch = ch, .reply = BUF_INIT(SIZE_MAX)};
 	if (ch->terminal)
 		c->screen.width = term_measure().columns;
 	size_t columns = c->screen.width > READING_COLUMNS ? READING_COLUMNS : c->screen.width;
@@ -199,11 +222,15 @@ static void put_foot(chat *ch, const sheaf_turn *turn)
 /* What was said is in the session already. */
 static int report(chat *ch)
 {
+	char again[100] = "/retry";
 	if (ch->c->err.code == SHEAF_CONTEXT)
 		snprintf(ch->c->err.hint, sizeof(ch->c->err.hint),
 		         "/compact makes room; /branch ENTRY goes on from an earlier one");
-	return model_failed(ch->c, &ch->model,
-	                    ch->terminal ? "/retry" : "`echo /retry | sheaf chat SESSION`");
+	if (!ch->terminal)
+		snprintf(again, sizeof(again),
+		         "`echo /retry | sheaf chat %.36s` with the same options",
+		         sheaf_session_id(ch->session));
+	return model_failed(ch->c, &ch->model, again);
 }
 
 static void put_records(const sheaf_turn *turn)

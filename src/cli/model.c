@@ -50,12 +50,16 @@ bool model_given(const cli *c)
 	return given(c, OPT_MODEL) || given(c, OPT_URL) || given(c, OPT_FORMAT);
 }
 
-/* What speaks at an address of its own is nearly always this; else by the provider that spoke
- * last, or by the key there is. */
+/* What speaks at an address of its own is nearly always this; else by whose model it is, by the
+ * provider that spoke last, or by the key there is. */
 static int32_t guess_format(const model *m, sheaf_str provider)
 {
 	if (m->url != NULL)
 		return SHEAF_FORMAT_OPENAI_CHAT;
+	for (size_t i = 0; i < COUNT_OF(known); i++) {
+		if (sheaf_models_find(NULL, sheaf_str_of(known[i].provider), m->name, 0) != NULL)
+			return known[i].format;
+	}
 	for (size_t i = 0; i < COUNT_OF(known); i++) {
 		if (str_is(provider, known[i].provider))
 			return known[i].format;
@@ -126,8 +130,7 @@ int model_failed(cli *c, const model *m, const char *again)
 		break;
 	case SHEAF_MODEL:
 	case SHEAF_TIMEOUT:
-		snprintf(hint, room, "nothing is lost; %s asks %.50s again", again,
-		         m->url != NULL ? m->url : "it");
+		snprintf(hint, room, "nothing is lost; %s asks again", again);
 		break;
 	case SHEAF_STALE:
 		snprintf(hint, room, "somebody else wrote to this branch; %s goes on from there",

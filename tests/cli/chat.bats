@@ -243,6 +243,8 @@ END
 	wait_for '(table) Done. **Twice'
 	say /branch
 	prompt
+	say '/branch 2'
+	wait_for "there is no branch '2'; did you mean @2?"
 	say '/branch main'
 	wait_for 'on branch main'
 	say '/branch table'
@@ -488,6 +490,24 @@ END
 	grep -qF 'Twice as fast' out
 	[ "$(texts demo | wc -l)" -eq 6 ]
 	echo 'evil' | sheaf chat demo --url "$url" | no_controls
+	# What came of a reply that was given up is none of them.
+	run -0 --separate-stderr sheaf chat cut --url "$url" --model m1 <<<'cut once'
+	[ "$output" = 'You said: cut once' ]
+	run -1 --separate-stderr sheaf chat refused --url "$url" --model m1 <<<'refused'
+	[ -z "$output" ]
+	[[ $stderr == *'`echo /retry | sheaf chat refused` with the same options asks again'* ]]
+	run -0 sheaf usage refused
+	has 'no usage is recorded'
+}
+
+@test "a model goes to the provider that has it" {
+	setup_chat
+	run -4 sheaf chat demo --model gpt-5 </dev/null
+	has 'OPENAI_API_KEY'
+	ANTHROPIC_API_KEY=x run -4 sheaf chat demo --model gemini-2.5-pro </dev/null
+	has 'GEMINI_API_KEY'
+	run -4 sheaf chat demo --model claude-sonnet-4-5-20250929 </dev/null
+	has 'ANTHROPIC_API_KEY'
 }
 
 @test "--json prints the records of each turn" {

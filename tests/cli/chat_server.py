@@ -8,8 +8,8 @@ streams Chat Completions and Anthropic Messages. Every request body goes to LOG_
 
 What is said last decides: a text in REPLIES gets its reply; one that begins with `broken`, a
 status 500 the first time; with `slow`, words without end until nobody listens; with `cut`, half a
-reply and no end; with `evil`, everything a terminal obeys; a request to sum up, a summary. Anything
-else is said back.
+reply and no end, with `cut once` the first time only; with `refused`, a status 400; with `evil`,
+everything a terminal obeys; a request to sum up, a summary. Anything else is said back.
 """
 import http.server
 import json
@@ -121,6 +121,8 @@ class Model(http.server.BaseHTTPRequestHandler):
         if said.startswith("broken") and said not in failed:
             failed.add(said)
             return self.refuse(500, "out of order")
+        if said.startswith("refused"):
+            return self.refuse(400, "not this")
         speak = self.anthropic if self.path.endswith("/messages") else self.openai
         try:
             speak(self.pieces(said), said, body.get("model", ""))
@@ -134,7 +136,9 @@ class Model(http.server.BaseHTTPRequestHandler):
             for i in range(10000):
                 yield f"word{i} "
                 time.sleep(0.05)
-        if said.startswith("cut"):
+        if said.startswith("cut") and said not in failed:
+            if said.startswith("cut once"):
+                failed.add(said)
             yield "Half of "
             self.wfile.flush()
             self.connection.close()
