@@ -255,7 +255,8 @@ typedef struct sheaf_agent_options {
 	sheaf_str agent;        /* on entries, and what is visible; {NULL,0} = everything */
 	const sheaf_render_options *render; /* may be NULL; `format` and the tools are filled in */
 	const sheaf_compaction_options *compaction; /* may be NULL; `branch`, `provider`, `model`,
-	                                               `extra_tokens` and `trigger` are filled in */
+	                                               `extra_tokens` and `trigger` are filled in, and
+	                                               `models`, if NULL, by render's */
 	int32_t no_compaction;  /* 1: never compact by itself; then overflow is SHEAF_CONTEXT */
 	int32_t branch_summary; /* SHEAF_SUMMARY_* */
 	sheaf_summarise_fn summarise; /* NULL: the model is asked */

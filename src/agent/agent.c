@@ -163,6 +163,8 @@ static int copy_options(sheaf_agent *agent, const sheaf_agent_options *options, 
 	agent->o.render = &agent->render;
 	agent->o.compaction = &agent->compaction;
 	sheaf_render_options *render = &agent->render;
+	if (agent->compaction.models == NULL)
+		agent->compaction.models = render->models;
 	render->format = agent->o.model.format;
 	if (render->provider.ptr == NULL)
 		render->provider = sheaf_str_of(sheaf_format_provider(render->format));

@@ -240,7 +240,9 @@ static void put_cost(chat *ch, buf *out)
 {
 	sheaf_usage_report *report = NULL;
 	char text[SHEAF_MONEY_ROOM];
-	if (sheaf_session_usage(&report, ch->session, NULL, NULL) != 0)
+	sheaf_usage_options how = SHEAF_USAGE_OPTIONS_INIT;
+	how.models = ch->c->models;
+	if (sheaf_session_usage(&report, ch->session, &how, NULL) != 0)
 		return;
 	if (report->own.replies > report->own.unpriced) {
 		sheaf_money_format(text, report->own.cost);
@@ -272,6 +274,7 @@ static int do_usage(chat *ch, sheaf_str rest)
 	how.branch = sheaf_str_of(ch->branch);
 	how.provider = ch->how.provider;
 	how.model = ch->how.model;
+	how.models = c->models;
 	if (sheaf_compaction_need(&fill, ch->session, &how, NULL) == 0 && fill.window != 0) {
 		buf_format(&out, "%-14s", "window");
 		text_count(&out, fill.tokens, "token", "tokens");

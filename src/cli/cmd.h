@@ -164,8 +164,9 @@ struct cli {
 	screen screen;
 	sheaf_str app;
 	sheaf_str user;
-	sheaf_store *store; /* opened on first use */
-	arena *memory;      /* lives as long as the command */
+	sheaf_store *store;   /* opened on first use */
+	sheaf_models *models; /* of $SHEAF_MODELS, once load_models() was called, or NULL */
+	arena *memory;        /* lives as long as the command */
 	sheaf_error err;
 };
 

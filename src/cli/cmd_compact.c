@@ -33,11 +33,6 @@ static void compactions_freep(sheaf_compactions **list)
 	sheaf_compactions_free(*list);
 }
 
-static void models_freep(sheaf_models **models)
-{
-	sheaf_models_free(*models);
-}
-
 /* ---- Where summaries come from ----------------------------------------- */
 
 static int write_all(int fd, sheaf_str text)
@@ -369,13 +364,12 @@ static int undo(cli *c, sheaf_session *session)
 	return out.status != 0 ? fail_memory(c) : 0;
 }
 
-static int read_options(cli *c, sheaf_compaction_options *out, sheaf_models **models)
+static int read_options(cli *c, sheaf_compaction_options *out)
 {
-	const char *file = getenv("SHEAF_MODELS");
-	int rc = 0;
-	if (file != NULL && file[0] != '\0' && sheaf_models_load(models, file, &c->err) != 0)
-		return fail(c);
-	out->models = *models;
+	int rc = load_models(c);
+	if (rc != 0)
+		return rc;
+	out->models = c->models;
 	out->branch = opt_str(c, OPT_BRANCH);
 	out->instructions = opt_str(c, OPT_INSTRUCTIONS);
 	if (given(c, OPT_KEEP))
@@ -388,7 +382,6 @@ static int read_options(cli *c, sheaf_compaction_options *out, sheaf_models **mo
 int cmd_compact(cli *c)
 {
 	_cleanup_(session_closep) sheaf_session *session = NULL;
-	_cleanup_(models_freep) sheaf_models *models = NULL;
 	sheaf_compaction_options options = SHEAF_COMPACTION_OPTIONS_INIT;
 	int ways = given(c, OPT_SUMMARY) + given(c, OPT_COMMAND) + given(c, OPT_PLAN) +
 	           given(c, OPT_UNDO) + given(c, OPT_NEED) + model_given(c);
@@ -398,7 +391,7 @@ int cmd_compact(cli *c)
 	if (ways > 1)
 		return usage(c,
 		             "give one of --model, --command, --summary, --plan, --undo, --need");
-	int rc = read_options(c, &options, &models);
+	int rc = read_options(c, &options);
 	if (rc != 0)
 		return rc;
 	bool reads = given(c, OPT_PLAN) || given(c, OPT_NEED);

@@ -1,10 +1,10 @@
 /* sheaf usage: the tokens that sessions have used, and what they cost. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
 #include "find.h"
+#include "model.h"
 #include "opt.h"
 #include "print.h"
 #include "text.h"
@@ -18,11 +18,6 @@ static const char *const kinds[] = {"", "turn", "model", "day", "session"};
 static void report_done(sheaf_usage_report **report)
 {
 	sheaf_usage_report_free(*report);
-}
-
-static void models_done(sheaf_models **models)
-{
-	sheaf_models_free(*models);
 }
 
 /* ---- For programs ------------------------------------------------------ */
@@ -379,9 +374,7 @@ static int store_usage(cli *c, const sheaf_usage_options *how, sheaf_usage_repor
 int cmd_usage(cli *c)
 {
 	sheaf_usage_options how = SHEAF_USAGE_OPTIONS_INIT;
-	_cleanup_(models_done) sheaf_models *models = NULL;
 	_cleanup_(report_done) sheaf_usage_report *report = NULL;
-	const char *file = getenv("SHEAF_MODELS");
 	int rc;
 	if ((rc = opt_time(c, OPT_SINCE, &how.after_us)) != 0 ||
 	    (rc = opt_time(c, OPT_BEFORE, &how.before_us)) != 0)
@@ -389,9 +382,9 @@ int cmd_usage(cli *c)
 	how.by = read_by(c);
 	if (how.by == SHEAF_USAGE_BY_TURN && c->word_count == 0)
 		return usage(c, "--by turn is of one session: name it");
-	if (file != NULL && file[0] != '\0' && sheaf_models_load(&models, file, &c->err) != 0)
-		return fail(c);
-	how.models = models;
+	if ((rc = load_models(c)) != 0)
+		return rc;
+	how.models = c->models;
 	rc = c->word_count != 0 ? session_usage(c, &how, &report) : store_usage(c, &how, &report);
 	return rc != 0 ? rc : put_report(c, report, how.by);
 }

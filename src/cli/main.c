@@ -31,6 +31,7 @@ int main(int argc, char **argv)
 		rc = run(&c);
 	}
 	sheaf_close(c.store);
+	sheaf_models_free(c.models);
 	int ended = print_end(&c);
 	arena_free(c.memory);
 	return rc != 0 ? rc : ended;

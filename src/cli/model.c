@@ -50,14 +50,26 @@ bool model_given(const cli *c)
 	return given(c, OPT_MODEL) || given(c, OPT_URL) || given(c, OPT_FORMAT);
 }
 
+int load_models(cli *c)
+{
+	const char *file = getenv("SHEAF_MODELS");
+	if (c->models != NULL || file == NULL || file[0] == '\0')
+		return 0;
+	if (sheaf_models_load(&c->models, file, &c->err) == 0)
+		return 0;
+	snprintf(c->err.hint, sizeof(c->err.hint), "$SHEAF_MODELS names the file: %.80s", file);
+	return fail(c);
+}
+
 /* What speaks at an address of its own is nearly always this; else by whose model it is, by the
  * provider that spoke last, or by the key there is. */
-static int32_t guess_format(const model *m, sheaf_str provider)
+static int32_t guess_format(const cli *c, const model *m, sheaf_str provider)
 {
 	if (m->url != NULL)
 		return SHEAF_FORMAT_OPENAI_CHAT;
 	for (size_t i = 0; i < COUNT_OF(known); i++) {
-		if (sheaf_models_find(NULL, sheaf_str_of(known[i].provider), m->name, 0) != NULL)
+		if (sheaf_models_find(c->models, sheaf_str_of(known[i].provider), m->name, 0) !=
+		    NULL)
 			return known[i].format;
 	}
 	for (size_t i = 0; i < COUNT_OF(known); i++) {
@@ -113,7 +125,7 @@ int model_open(cli *c, sheaf_session *session, sheaf_str branch, model *out)
 	if (out->name.len == 0)
 		return usage(c, "which model? --model NAME, or $SHEAF_MODEL");
 	out->format = format != NULL ? sheaf_format_named(sheaf_str_of(format))
-	                             : guess_format(out, provider);
+	                             : guess_format(c, out, provider);
 	if (out->format == 0)
 		return usage(c, "$SHEAF_FORMAT names no format: '%.40s'", format);
 	return open_client(c, out);

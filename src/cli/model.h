@@ -21,6 +21,9 @@ void model_done(model *m); /* for _cleanup_ */
  */
 int model_open(cli *c, sheaf_session *session, sheaf_str branch, model *out);
 
+/* Reads the file that $SHEAF_MODELS names, if it names one. 0 or the exit code after a report. */
+int load_models(cli *c);
+
 /* The address of --url or $SHEAF_URL; NULL: the provider's own. */
 const char *model_url(const cli *c);
 

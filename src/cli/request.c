@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/str.h"
+#include "model.h"
 #include "opt.h"
 
 #define FILE_BYTES_MAX ((size_t)16 << 20)
@@ -197,7 +198,10 @@ int request_options(cli *c, sheaf_render_options *out)
 	out->model = opt_str(c, OPT_MODEL);
 	out->thinking_level = opt_str(c, OPT_THINKING);
 	out->cache = cache_named(c->values[OPT_CACHE]);
-	int rc = opt_u64(c, OPT_BYTES, &bytes);
+	int rc = load_models(c);
+	out->models = c->models;
+	if (rc == 0)
+		rc = opt_u64(c, OPT_BYTES, &bytes);
 	if (rc == 0)
 		rc = take_elide(c, &out->elide);
 	if (rc == 0)

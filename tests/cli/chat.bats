@@ -500,6 +500,23 @@ END
 	has 'no usage is recorded'
 }
 
+@test "\$SHEAF_MODELS says how large a window is" {
+	setup_chat
+	cat >models.json <<'END'
+{"format":"sheaf-models","version":1,"groups":[{"provider":"openai","models":[{"model":"m1","window":4000}]}]}
+END
+	export SHEAF_MODELS=models.json
+	printf 'one\n/usage\n' | sheaf chat demo --url "$url" --model m1 >out
+	grep -q 'of 4,000 tokens' out
+	# So that it is compacted by itself before it is full.
+	seq 3000 | tr '\n' ' ' | sheaf append demo -q
+	seq 3000 | tr '\n' ' ' | sheaf append demo --role assistant -q
+	echo two | sheaf chat demo --url "$url" --model m1 2>err
+	grep -q 'summing up' err
+	SHEAF_MODELS=none.json run -1 sheaf chat demo --url "$url" --model m1 <<<three
+	has none.json
+}
+
 @test "a model goes to the provider that has it" {
 	setup_chat
 	run -4 sheaf chat demo --model gpt-5 </dev/null

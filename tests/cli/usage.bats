@@ -111,6 +111,7 @@ END
 	echo '{"format":"sheaf-models","version":1,"groups":[{"provider":"p","models":[{"model":"m","inptu":"3"}]}]}' >bad.json
 	SHEAF_MODELS=bad.json run -1 sheaf usage demo
 	has '"inptu" of m cannot be read'
+	has '$SHEAF_MODELS names the file: bad.json'
 }
 
 @test "usage: names from a transcript cannot steer the terminal" {
