@@ -33,6 +33,9 @@ int chat_ask(chat *ch, sheaf_str text);
 /* Has the model sum up what came before. */
 int chat_compact(chat *ch, sheaf_str instructions);
 
+/* Puts a text on the line, to be changed and sent again; one with a slash as it is to be typed. */
+void chat_offer(chat *ch, sheaf_str text);
+
 /* Whether a text is a command, and doing what it says. */
 bool chat_is_command(sheaf_str text);
 int chat_command(chat *ch, sheaf_str text);

@@ -63,7 +63,7 @@ static void offer(chat *ch, const sheaf_entry *entry)
 	char text[65536];
 	size_t len = sheaf_message_view_text(entry->message, text, sizeof(text));
 	if (ch->terminal && len < sizeof(text))
-		line_prefill(&ch->line, str_make(text, len));
+		chat_offer(ch, str_make(text, len));
 }
 
 /* The name is a branch's, so it fits; it may be the one there is. */
@@ -383,6 +383,12 @@ static int do_help(chat *ch, sheaf_str rest)
 bool chat_is_command(sheaf_str text)
 {
 	return text.len > 1 && text.ptr[0] == '/' && text.ptr[1] != '/';
+}
+
+void chat_offer(chat *ch, sheaf_str text)
+{
+	line_prefill(&ch->line, text.len > 1 && text.ptr[0] == '/' ? SHEAF_STR("/") : SHEAF_STR(""),
+	             text);
 }
 
 int chat_command(chat *ch, sheaf_str text)

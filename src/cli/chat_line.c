@@ -391,9 +391,10 @@ static void interlude(line *l, int key)
 		say(l->c, "that was too much for one paste: `sheaf append SESSION <FILE` takes it");
 }
 
-void line_prefill(line *l, sheaf_str text)
+void line_prefill(line *l, sheaf_str mark, sheaf_str text)
 {
 	buf_reset(&l->first);
+	buf_str(&l->first, mark);
 	buf_str(&l->first, text);
 }
 

@@ -43,8 +43,8 @@ enum {
 
 int line_read(line *l);
 
-/* What the next text begins with, to be changed and sent again. */
-void line_prefill(line *l, sheaf_str text);
+/* What the next text begins with: one after the other. */
+void line_prefill(line *l, sheaf_str mark, sheaf_str text);
 
 /* What the arrows bring back. */
 void line_remember(line *l, sheaf_str text);

@@ -53,11 +53,12 @@ static void stop(int number)
 static void catch_stop(sheaf_cancel *cancel)
 {
 	static void (*before)(int) = SIG_DFL;
+	/* The handler is never there without what it sets. */
+	if (cancel == NULL)
+		signal(SIGINT, before);
 	running = cancel;
 	if (cancel != NULL)
 		before = signal(SIGINT, stop);
-	else
-		signal(SIGINT, before);
 }
 
 /* ---- Showing ----------------------------------------------------------- */
@@ -270,17 +271,15 @@ int chat_ask(chat *ch, sheaf_str text)
 	_cleanup_(agent_freep) sheaf_agent *agent = NULL;
 	_cleanup_(cancel_freep) sheaf_cancel *cancel = sheaf_cancel_new();
 	_cleanup_(turn_freep) sheaf_turn *turn = NULL;
-	if (cancel == NULL)
-		return fail_memory(ch->c);
-	int rc = chat_session(ch);
-	if (rc != 0) {
-		line_prefill(&ch->line, text);
-		return rc;
-	}
 	_cleanup_(showing_done) showing s;
 	start_showing(&s, ch);
-	if ((rc = make_agent(ch, &s, NULL, &agent)) != 0)
+	int rc = cancel != NULL ? chat_session(ch) : fail_memory(ch->c);
+	if (rc == 0)
+		rc = make_agent(ch, &s, NULL, &agent);
+	if (rc != 0) {
+		chat_offer(ch, text);
 		return rc;
+	}
 	sheaf_run_options how = SHEAF_RUN_OPTIONS_INIT;
 	how.cancel = cancel;
 	catch_stop(cancel);
@@ -292,7 +291,7 @@ int chat_ask(chat *ch, sheaf_str text)
 	flow_end(&s.text);
 	/* What did not come as far as the log is on the line again. */
 	if (text.ptr != NULL && (turn == NULL || turn->records->count == 0))
-		line_prefill(&ch->line, text);
+		chat_offer(ch, text);
 	if (turn != NULL && ch->c->json)
 		put_records(turn);
 	else if (turn != NULL && ch->terminal && (rc == 0 || rc == SHEAF_CANCELLED))

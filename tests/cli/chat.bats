@@ -285,6 +285,13 @@ END
 	wait_for 'Twice as fast'
 	[ "$(texts demo | head -1)" = 'user: Then the table.' ]
 	sheaf tree demo | grep -q 'Make the parser faster.'
+	# Also a text that begins with a slash: it is no command now.
+	say '//etc is full'
+	wait_for 'You said: /etc is full'
+	say /undo
+	wait_for '> //etc is full' 2
+	keys Enter
+	wait_for 'You said: /etc is full' 2
 }
 
 @test "what cannot be stored is on the line again" {
