@@ -212,6 +212,26 @@ static void preview_part(const view *v, buf *out, const sheaf_part *part)
 	}
 }
 
+/* The members in which a command that the user ran keeps itself and its output; NULL: it has none. */
+static const json_val *command_of(const sheaf_message_view *message, json_doc **doc)
+{
+	if (!str_is(message->role, SHEAF_ROLE_BASH) || message->json.ptr == NULL ||
+	    json_parse(doc, message->json, NULL) != 0)
+		return NULL;
+	const json_val *root = json_root(*doc);
+	return json_string(json_get(root, "command")).ptr != NULL ? root : NULL;
+}
+
+static void preview_command(buf *out, const sheaf_message_view *message)
+{
+	_cleanup_(json_freep) json_doc *doc = NULL;
+	const json_val *run = command_of(message, &doc);
+	if (run == NULL)
+		return;
+	buf_lit(out, "$ ");
+	put_line(out, json_string(json_get(run, "command")));
+}
+
 /* Thinking says little in one line where there is anything else. */
 static void preview_message(const view *v, buf *out, const sheaf_message_view *message)
 {
@@ -219,6 +239,7 @@ static void preview_message(const view *v, buf *out, const sheaf_message_view *m
 	for (size_t i = 0; i < message->part_count; i++)
 		others = others || message->parts[i]->kind != SHEAF_PART_THINKING;
 	size_t begin = out->len;
+	preview_command(out, message);
 	for (size_t i = 0; i < message->part_count && out->len - begin < PREVIEW_BYTES; i++) {
 		if (others && message->parts[i]->kind == SHEAF_PART_THINKING)
 			continue;
@@ -572,9 +593,31 @@ static void put_part(view *v, const sheaf_part *part, bool named)
 	}
 }
 
+static void put_command(view *v, const sheaf_message_view *message)
+{
+	_cleanup_(json_freep) json_doc *doc = NULL;
+	_cleanup_(buf_free) buf line = BUF_INIT(SIZE_MAX);
+	const json_val *run = command_of(message, &doc);
+	if (run == NULL)
+		return;
+	buf_lit(&line, "$ ");
+	text_safe(&line, json_string(json_get(run, "command")), TEXT_LINE);
+	put_line_in(v, STYLE_TOOL, &line);
+	put_folded(v, NULL, json_string(json_get(run, "output")), FOLD_TOOL);
+	sheaf_str code = json_number(json_get(run, "exitCode"));
+	buf_reset(&line);
+	if (json_bool(json_get(run, "cancelled")))
+		buf_lit(&line, "cancelled");
+	else if (code.ptr != NULL && !str_is(code, "0"))
+		buf_format(&line, "exit code %.*s", (int)code.len, code.ptr);
+	if (line.len != 0)
+		put_line_in(v, STYLE_BAD, &line);
+}
+
 /* `named`: the heading already says which tool answered. */
 static void put_message(view *v, const sheaf_message_view *message, bool named)
 {
+	put_command(v, message);
 	for (size_t i = 0; i < message->part_count; i++) {
 		const sheaf_part *part = message->parts[i];
 		bool follows = i > 0 && (part->kind != message->parts[i - 1]->kind);

@@ -122,6 +122,21 @@ END
 	has '[unknown part]'
 }
 
+@test "show: a command the user ran" {
+	sheaf new demo
+	sheaf append demo --message-json -q <<'END'
+{"role":"bashExecution","content":[],"command":"make \u001b[31mtest","output":"one\ntwo\n","exitCode":2}
+END
+	run -0 sheaf show demo
+	has '$ make ^[[31mtest'
+	has '│ two'
+	has 'exit code 2'
+	run -0 sheaf tree demo
+	has 'bash       (main) $ make ^[[31mtest'
+	run -0 sheaf context demo
+	has '$ make ^[[31mtest'
+}
+
 @test "show: an empty session" {
 	sheaf new demo
 	run -0 sheaf show demo
