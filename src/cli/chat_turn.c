@@ -12,6 +12,7 @@
 
 #define INDENT 2u
 #define READING_COLUMNS 100u
+#define EXIT_STOPPED 130 /* as shells have it for Ctrl-C */
 
 static void agent_freep(sheaf_agent **agent)
 {
@@ -298,7 +299,7 @@ int chat_ask(chat *ch, sheaf_str text)
 		put_foot(ch, turn);
 	if (rc == 0 || (rc == SHEAF_CANCELLED && ch->terminal))
 		return 0;
-	return report(ch);
+	return rc == SHEAF_CANCELLED ? EXIT_STOPPED : report(ch);
 }
 
 static void show_summary(chat *ch, const char *id)

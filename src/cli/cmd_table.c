@@ -868,7 +868,8 @@ const topic topics[] = {
          "3  somebody else wrote first, or it exists already\n"
          "4  not permitted\n"
          "5  stored data is damaged\n"
-         "6  a write failed and may or may not be stored: repeat it with the same --id"},
+         "6  a write failed and may or may not be stored: repeat it with the same --id\n"
+         "130  stopped by Ctrl-C"},
 	{"Environment",
          "SHEAF_STORE  where sessions are, unless --store says it; without either\n"
          "             jsonl:$XDG_DATA_HOME/sheaf, which is ~/.local/share/sheaf\n"

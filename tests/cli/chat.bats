@@ -534,6 +534,14 @@ END
 	has 'ANTHROPIC_API_KEY'
 }
 
+@test "Ctrl-C in a pipe: what came is printed and kept" {
+	setup_chat
+	echo 'slow' >said
+	run -130 timeout --preserve-status -s INT 1 "$SHEAF_BIN" chat demo --url "$url" --model m1 <said
+	has 'word0 word1'
+	texts demo | grep -q 'assistant: word0 word1'
+}
+
 @test "--json prints the records of each turn" {
 	setup_chat
 	printf 'one\ntwo\n' | sheaf chat demo --url "$url" --model m1 --json >out
