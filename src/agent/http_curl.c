@@ -27,6 +27,7 @@ struct http {
 	http_config config;
 	CURLU *url;
 	char *host; /* for messages; libcurl's */
+	char *port; /* likewise; NULL: the usual one */
 	bool local; /* this machine */
 	struct curl_slist *headers;
 	pthread_mutex_t lock;
@@ -58,12 +59,14 @@ static int check_url(http *h, sheaf_error *err)
 		rc = err_set(err, SHEAF_INVALID, "an address has no user in it");
 	} else {
 		h->local = is_local(h->host);
+		(void)curl_url_get(h->url, CURLUPART_PORT, &h->port, 0);
 		if (strcmp(scheme, "http") == 0 && !h->local && !h->config.any_http)
 			rc = err_set(
 				err, SHEAF_DENIED,
 				"http:// to another machine would show the key to all on the way");
 		else if (strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0)
-			rc = err_set(err, SHEAF_INVALID, "an address begins with https://");
+			rc = err_set(err, SHEAF_INVALID,
+			             "an address begins with https://, or http:// on this machine");
 	}
 	curl_free(scheme);
 	curl_free(user);
@@ -141,6 +144,7 @@ static void http_close(http *h)
 		(void)curl_multi_cleanup(h->idle[i]);
 	curl_slist_free_all(h->headers);
 	curl_free(h->host);
+	curl_free(h->port);
 	curl_url_cleanup(h->url);
 	(void)pthread_mutex_destroy(&h->lock);
 	mem_free(h);
@@ -358,6 +362,14 @@ static int curl_failed(const transfer *t, CURLcode bad)
 	case CURLE_URL_MALFORMAT:
 	case CURLE_UNSUPPORTED_PROTOCOL:
 		return err_set(t->err, SHEAF_INVALID, "%s: %s", host, why);
+	case CURLE_COULDNT_CONNECT:
+		return err_set(t->err, SHEAF_MODEL, "%s%s%s cannot be reached", host,
+		               t->http->port != NULL ? ":" : "",
+		               t->http->port != NULL ? t->http->port : "");
+	case CURLE_PARTIAL_FILE: /* libcurl's words speak of a file */
+	case CURLE_GOT_NOTHING:
+		return err_set(t->err, SHEAF_MODEL, "%s: the connection was closed too early",
+		               host);
 	default:
 		return err_set(t->err, SHEAF_MODEL, "%s: %s", host, why);
 	}

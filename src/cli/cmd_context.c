@@ -334,7 +334,11 @@ int cmd_context(cli *c)
 		return usage(c, "which model? None has spoken yet: --model NAME");
 	_cleanup_(rendered_freep) sheaf_request *request = NULL;
 	how.cache_key = sheaf_session_key(session).session;
-	if (sheaf_render(&request, context, &how, &c->err) != 0)
+	if ((rc = sheaf_render(&request, context, &how, &c->err)) == SHEAF_TOO_LARGE &&
+	    how.elide == 0)
+		snprintf(c->err.hint, sizeof(c->err.hint),
+		         "--elide images,outputs leaves old ones out, `sheaf compact` makes room");
+	if (rc != 0)
 		return fail(c);
 	return put_request(c, context, request);
 }

@@ -224,8 +224,13 @@ static bool is_given(sheaf_str value)
 /* What the table cannot say. */
 static int check_special(int32_t kind, sheaf_str inside, sheaf_error *err)
 {
-	if (kind == SHEAF_KIND_MESSAGE && !role_known(members_find(inside, "role")))
-		return err_set(err, SHEAF_INVALID, "a message has an unknown role");
+	if (kind == SHEAF_KIND_MESSAGE) {
+		sheaf_str role = members_find(inside, "role");
+		return role_known(role)
+		               ? 0
+		               : err_set(err, SHEAF_INVALID, "a message has an unknown role: %.*s",
+		                         (int)(role.len < 40 ? role.len : 40), role.ptr);
+	}
 	if (kind == SHEAF_KIND_COMPACTION &&
 	    is_given(members_find(inside, "first_kept_entry_id")) +
 	                    is_given(members_find(inside, "replacement")) +

@@ -415,6 +415,8 @@ static int body_make(rendering *r, buf *body, sheaf_error *err)
 	const size_t max = r->o.bytes_max, step = max / 4 + 1;
 	size_t notes = r->note_count;
 	int rc = body_write(r, body, err);
+	if (rc == SHEAF_TOO_LARGE)
+		return err_set(err, rc, "the request has more than %zu bytes", max);
 	if (rc != 0 || body->len <= max)
 		return rc;
 	r->note_count = notes;
@@ -423,7 +425,8 @@ static int body_make(rendering *r, buf *body, sheaf_error *err)
 	rc = body_write(r, body, err);
 	if (rc == 0 && body->len > max)
 		return err_set(err, SHEAF_TOO_LARGE,
-		               "%zu bytes, more than %zu, also without what may be left out",
+		               "the request has %zu bytes, more than %zu, also without what may be "
+		               "left out",
 		               body->len, max);
 	return rc;
 }
