@@ -6,7 +6,8 @@
 
 #include "base/str.h"
 
-/* Pieces that are no calls; calls have the index of the provider. */
+/* Pieces that there is one of; calls have the index of the provider. */
+#define INDEX_FUNCTION (UINT64_MAX - 3)
 #define INDEX_THINKING (UINT64_MAX - 2)
 #define INDEX_TEXT (UINT64_MAX - 1)
 #define INDEX_REFUSAL UINT64_MAX
@@ -161,14 +162,15 @@ static void read_message(draft *d, node message, bool whole)
 	read_thinking(d, message);
 	read_content(d, node_get(message, "content"));
 	say(d, SHEAF_PART_TEXT, INDEX_REFUSAL, node_string(message, "refusal"));
-	for (node_iter it = node_each(node_get(message, "tool_calls")); node_next(&it);)
+	node calls = node_get(message, "tool_calls"), old = node_get(message, "function_call");
+	for (node_iter it = node_each(calls); node_next(&it);)
 		read_call(d, it.value, whole);
-	node old = node_get(message, "function_call");
-	if (json_type_of(old.v) != JSON_OBJECT)
+	/* Beside the newer form the older one says the same again. */
+	if (json_type_of(old.v) != JSON_OBJECT || json_count(calls.v) != 0)
 		return;
-	piece *p = draft_find(d, 0);
+	piece *p = draft_find(d, INDEX_FUNCTION);
 	if (p == NULL)
-		p = draft_piece(d, SHEAF_PART_TOOL_USE, 0);
+		p = draft_piece(d, SHEAF_PART_TOOL_USE, INDEX_FUNCTION);
 	if (p == NULL)
 		return;
 	if (p->name.len == 0 && node_string(old, "name").len != 0)

@@ -142,6 +142,16 @@ static void unknown_parts(void **state)
 	         "{\"choices\":[{\"message\":{\"tool_calls\":[{\"id\":\"c\",\"type\":\"custom\","
 	         "\"custom\":{}}]}}]}",
 	         "\"raw\":{\"id\":\"c\",\"type\":\"custom\",\"custom\":{}}"},
+		/* The older form of a call, beside what is in no format; and beside its newer one. */
+		{C,
+	         "{\"choices\":[{\"message\":{\"content\":[{\"type\":\"new\"}],"
+	         "\"function_call\":{\"name\":\"f\",\"arguments\":\"{}\"}}}]}",
+	         "\"name\":\"f\",\"input\":{}"},
+		{C,
+	         "{\"choices\":[{\"message\":{\"tool_calls\":[{\"id\":\"c\",\"index\":0,"
+	         "\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}],"
+	         "\"function_call\":{\"name\":\"f\",\"arguments\":\"{}\"}}}]}",
+	         "\"name\":\"f\",\"input\":{}"},
 		{R,
 	         "{\"output\":[{\"type\":\"message\",\"content\":[{\"type\":\"output_audio\"}]}]}",
 	         "\"raw\":{\"type\":\"output_audio\"}"},
