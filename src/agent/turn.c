@@ -441,7 +441,9 @@ static int fill_turn(run *r, turn_box *box, sheaf_error *err)
 	if (box->arena == NULL)
 		return err_nomem(err);
 	size_t limit = r->resumed ? RESUMED_ENTRIES_MAX : r->stored + r->compacted + 1;
-	int rc = sheaf_session_path(&box->all, r->session, r->branch, NOTHING, limit, err);
+	/* From where the run itself came to: others may have written behind it. */
+	int rc = sheaf_session_path(&box->all, r->session, r->branch, sheaf_str_of(r->leaf), limit,
+	                            err);
 	if (rc != 0)
 		return rc;
 	sheaf_turn *turn = &box->turn;

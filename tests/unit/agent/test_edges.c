@@ -40,6 +40,26 @@ static void written_behind_a_broken_reply(void **state)
 	kit_close(&k);
 }
 
+static void write_much(kit *k)
+{
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(sheaf_session_append_text(k->s, SHEAF_ROLE_USER,
+		                                           SHEAF_STR("Me too"), NULL, &k->err),
+		                 0);
+}
+
+/* The turn is as long as it is, however much others have put behind it. */
+static void much_is_written_behind(void **state)
+{
+	(void)state;
+	static kit k;
+	kit_open(&k, "memory:");
+	k.script = (step[]){{.body = SAYS("Hi"), .also = write_much}, {.ends = true}};
+	kit_run(&k, "Hello", SHEAF_STALE);
+	assert_string_equal(kit_words(&k, k.turn->records), "user:Hello");
+	kit_close(&k);
+}
+
 static int write_while_summarising(void *ctx, const sheaf_cut *plan, sheaf_summary_sink *out,
                                    sheaf_error *err)
 {
@@ -293,6 +313,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(written_behind_a_broken_reply),
+		cmocka_unit_test(much_is_written_behind),
 		cmocka_unit_test(written_while_summarising),
 		cmocka_unit_test(never_longer_than_said),
 		cmocka_unit_test(as_long_as_it_takes),
