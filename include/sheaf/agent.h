@@ -158,7 +158,8 @@ typedef struct sheaf_turn {
 	uint32_t compacted;           /* automatic compactions */
 	sheaf_usage usage;            /* of all its replies, also those given up and summaries */
 	sheaf_str text;               /* of the last reply, NUL-terminated; "" if it has none */
-	const sheaf_records *records; /* the turn's entries on the path, oldest first; never NULL */
+	const sheaf_records *records; /* the turn's entries on the path, oldest first; never NULL;
+	                                 of more than SHEAF_CONTEXT_BYTES_DEFAULT the newest */
 	size_t pending_count;
 	const sheaf_call *pending; /* SUSPENDED: the calls that wait */
 } sheaf_turn;

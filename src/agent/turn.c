@@ -9,7 +9,6 @@
 #define SLICE_US 20000 /* how late a cancellation may be noticed */
 #define APPEND_TRIES 5
 #define RESUMED_ENTRIES_MAX 4096
-#define TAIL_ENTRIES 32 /* among which the last message is looked for first */
 
 /* ---- Small things -------------------------------------------------------- */
 
@@ -249,7 +248,7 @@ static int find_end(run *r, uint64_t from_seq, last_turn *out, sheaf_error *err)
 static int last_message(run *r, sheaf_records **path, const sheaf_entry **out, sheaf_error *err)
 {
 	*out = NULL;
-	for (size_t limit = TAIL_ENTRIES;; limit *= 8) {
+	for (size_t limit = 1;; limit *= 8) {
 		int rc = sheaf_session_path(path, r->session, r->branch, NOTHING, limit, err);
 		if (rc != 0)
 			return rc;
@@ -442,8 +441,13 @@ static int fill_turn(run *r, turn_box *box, sheaf_error *err)
 		return err_nomem(err);
 	size_t limit = r->resumed ? RESUMED_ENTRIES_MAX : r->stored + r->compacted + 1;
 	/* From where the run itself came to: others may have written behind it. */
-	int rc = sheaf_session_path(&box->all, r->session, r->branch, sheaf_str_of(r->leaf), limit,
-	                            err);
+	sheaf_str leaf = sheaf_str_of(r->leaf);
+	int rc = sheaf_session_path(&box->all, r->session, r->branch, leaf, limit, err);
+	/* Of a turn that is too long to be given whole, the newest. */
+	while (rc == SHEAF_TOO_LARGE && limit > 1) {
+		limit /= 2;
+		rc = sheaf_session_path(&box->all, r->session, r->branch, leaf, limit, err);
+	}
 	if (rc != 0)
 		return rc;
 	sheaf_turn *turn = &box->turn;

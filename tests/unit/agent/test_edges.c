@@ -293,6 +293,61 @@ static void leaving_an_open_call(void **state)
 	kit_close(&k);
 }
 
+static int sums_up(void *ctx, const sheaf_cut *plan, sheaf_summary_sink *out, sheaf_error *err)
+{
+	(void)ctx, (void)plan, (void)err;
+	return sheaf_summary_add(out, SHEAF_STR("in short"));
+}
+
+/* Answers of 15 MB each; five of them are more than a path or a context may hold. */
+static int huge(void *ctx, const sheaf_call *call, sheaf_tool_answer *answer, sheaf_error *err)
+{
+	(void)call, (void)err;
+	return sheaf_tool_answer_text(answer, (sheaf_str){ctx, (size_t)15 << 20});
+}
+
+/* More than can be read at once is no reason for a session, or a turn, to end. */
+static void more_than_a_path_holds(void **state)
+{
+	(void)state;
+	static kit k;
+	const size_t len = (size_t)15 << 20;
+	char *text = test_malloc(len);
+	memset(text, 'x', len);
+	const sheaf_agent_tool tool = {{{"huge", 4}, {"Much", 4}, {NULL, 0}}, huge, text};
+	kit_prepare(&k, "memory:");
+	k.how.tools = &tool;
+	k.how.tool_count = 1;
+	k.how.summarise = sums_up;
+	k.compaction.keep_recent = 10;
+	kit_start(&k);
+	k.script = (step[]){
+		{.body = REPLY(
+			 CALL("c1", "huge", "{}") "," CALL("c2", "huge", "{}") "," CALL(
+				 "c3", "huge", "{}") "," CALL("c4", "huge",
+	                                                      "{}") "," CALL("c5", "huge", "{}"),
+			 "tool_use")},
+		{.body = SAYS("Much")},
+		{.body = SAYS("Hi")},
+		{.ends = true}};
+	kit_run(&k, "All of it", 0);
+	assert_string_equal(k.turn->text.ptr, "Much");
+	/* And then a turn that never ended. */
+	sheaf_entry_options entry = SHEAF_ENTRY_OPTIONS_INIT;
+	sheaf_message *m = sheaf_message_new(SHEAF_ROLE_USER);
+	entry.turn = SHEAF_STR("t1");
+	(void)sheaf_message_text(m, (sheaf_str){text, len});
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(sheaf_session_append_message(k.s, m, &entry, NULL, NULL, &k.err),
+		                 0);
+	sheaf_message_free(m);
+	kit_run(&k, "Hello", 0);
+	assert_string_equal(k.turn->text.ptr, "Hi");
+	kit_ends(&k, "completed interrupted completed");
+	kit_close(&k);
+	test_free(text);
+}
+
 /* ---- What is said ------------------------------------------------------------- */
 
 static void too_large_to_send(void **state)
@@ -323,6 +378,7 @@ int main(void)
 		cmocka_unit_test(a_message_without_input),
 		cmocka_unit_test(refusing_to_summarise),
 		cmocka_unit_test(leaving_an_open_call),
+		cmocka_unit_test(more_than_a_path_holds),
 		cmocka_unit_test(too_large_to_send),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
