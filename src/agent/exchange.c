@@ -86,7 +86,10 @@ static verdict judge(const run *r, const exchange *x, int *rc, sheaf_error *err)
 		*rc = fault_error(x, SHEAF_MODEL, err);
 		return AGAIN;
 	}
-	if (*rc == 0)
+	if (*rc == 0 && x->message == NULL)
+		*rc = err_set(err, SHEAF_MODEL, "the server sent no reply in the format %s",
+		              sheaf_format_name(r->agent->o.model.format));
+	else if (*rc == 0)
 		*rc = err_set(err, SHEAF_MODEL, "the model's reply broke off");
 	if (*rc == SHEAF_FORMAT)
 		*rc = err_rename(err, SHEAF_MODEL, "the model's reply cannot be read");

@@ -83,7 +83,9 @@ static int take_event(sheaf_stream *s)
 {
 	sheaf_str data = buf_view(&s->data);
 	if (str_is(data, "[DONE]")) {
-		s->draft.ended = true;
+		/* Behind nothing it ends no reply: a server that speaks another format says it, too. */
+		s->draft.ended = s->draft.ended || s->draft.count != 0 ||
+		                 s->draft.stop_word.len != 0;
 		return 0;
 	}
 	int rc = source_read(&s->source, data, NULL);

@@ -214,6 +214,11 @@ static const strange stranges[] = {
 	{C, ":\n: ping\n\nretry: 10\nid: 7\ndata\ndata:{\"choices\":[\ndata:]}\n\n", "nothing"},
 	{C, "data:{\"choices\":[{\"delta\":\ndata: {\"content\":\"a\"}}]}\n\n", "\"a\""},
 	{C, CHUNK("{\"content\":\"a\"}") "data:[DONE]", "complete"},
+	{C, FINISH("stop") "data:[DONE]\n\n", "complete"},
+	{C, "data:[DONE]\n\n", "cut"},
+	{A, CHUNK("{\"content\":\"a\"}") FINISH("stop") "data:[DONE]\n\n", "cut"},
+	{R, CHUNK("{\"content\":\"a\"}") FINISH("stop") "data:[DONE]\n\n", "cut"},
+	{G, CHUNK("{\"content\":\"a\"}") FINISH("stop") "data:[DONE]\n\n", "cut"},
 	{C, "data:{\"choices\":[{\"delta\":\r\ndata: {\"content\":\"a\"}}]}\r\n\r\n", "\"a\""},
 	{A,
          "event: content_block_start\r\ndata: {\"index\":0,\"content_block\":{\"type\":\"text\","
