@@ -221,6 +221,15 @@ static void put_foot(chat *ch, const sheaf_turn *turn)
 	print_out(&out);
 }
 
+/* A reply of nothing is not stored: without a word it would look as if none had been asked for. */
+static void put_silence(const chat *ch, const sheaf_turn *turn)
+{
+	size_t count = turn->records->count;
+	const sheaf_entry *last = count != 0 ? turn->records->items[count - 1] : NULL;
+	if (last != NULL && last->message != NULL && str_is(last->message->role, SHEAF_ROLE_USER))
+		say(ch->c, "the model said nothing");
+}
+
 /* What was said is in the session already. */
 static int report(chat *ch)
 {
@@ -293,6 +302,8 @@ int chat_ask(chat *ch, sheaf_str text)
 	/* What did not come as far as the log is on the line again. */
 	if (text.ptr != NULL && (turn == NULL || turn->records->count == 0))
 		chat_offer(ch, text);
+	if (turn != NULL && rc == 0)
+		put_silence(ch, turn);
 	if (turn != NULL && ch->c->json)
 		put_records(turn);
 	else if (turn != NULL && ch->terminal && (rc == 0 || rc == SHEAF_CANCELLED))

@@ -503,6 +503,8 @@ END
 	run -1 --separate-stderr sheaf chat refused --url "$url" --model m1 <<<'refused'
 	[ -z "$output" ]
 	[[ $stderr == *'`echo /retry | sheaf chat refused` with the same options asks again'* ]]
+	run -0 --separate-stderr sheaf chat silent --url "$url" --model m1 <<<'silent'
+	[ -z "$output" ] && [ "$stderr" = 'the model said nothing' ]
 	run -0 sheaf usage refused
 	has 'no usage is recorded'
 }

@@ -8,8 +8,9 @@ streams Chat Completions and Anthropic Messages. Every request body goes to LOG_
 
 What is said last decides: a text in REPLIES gets its reply; one that begins with `broken`, a
 status 500 the first time; with `slow`, words without end until nobody listens; with `cut`, half a
-reply and no end, with `cut once` the first time only; with `refused`, a status 400; with `evil`,
-everything a terminal obeys; a request to sum up, a summary. Anything else is said back.
+reply and no end, with `cut once` the first time only; with `refused`, a status 400; with `silent`,
+nothing; with `evil`, everything a terminal obeys; a request to sum up, a summary. Anything else is
+said back.
 """
 import http.server
 import json
@@ -146,6 +147,8 @@ class Model(http.server.BaseHTTPRequestHandler):
         text = "You said: " + said
         if said.startswith("evil"):
             text = EVIL
+        elif said.startswith("silent"):
+            text = ""
         elif said in REPLIES:
             text = REPLIES[said]
         elif "summar" in said.lower() and len(said) > 200:
