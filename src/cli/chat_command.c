@@ -295,6 +295,12 @@ static int do_model(chat *ch, sheaf_str rest)
 	const char *name = kept(ch, next_word(&rest));
 	if (name == NULL)
 		return fail_memory(c);
+	const char *other = model_elsewhere(c, &ch->model, sheaf_str_of(name));
+	if (other != NULL)
+		return fail_with(c, SHEAF_INVALID,
+		                 "/quit, and go on with `sheaf chat SESSION --model NAME`",
+		                 "%.60s is a model of %s, and this chat is with %s", name, other,
+		                 sheaf_format_provider(ch->model.format));
 	if (name[0] != '\0') {
 		ch->how.model = sheaf_str_of(name);
 		sheaf_str provider = ch->how.provider;

@@ -83,6 +83,18 @@ static int32_t guess_format(const cli *c, const model *m, sheaf_str provider)
 	return SHEAF_FORMAT_ANTHROPIC;
 }
 
+const char *model_elsewhere(const cli *c, const model *m, sheaf_str name)
+{
+	sheaf_str here = sheaf_str_of(sheaf_format_provider(m->format));
+	if (m->url != NULL || sheaf_models_find(c->models, here, name, 0) != NULL)
+		return NULL;
+	for (size_t i = 0; i < COUNT_OF(known); i++) {
+		if (sheaf_models_find(c->models, sheaf_str_of(known[i].provider), name, 0) != NULL)
+			return known[i].provider;
+	}
+	return NULL;
+}
+
 static int spoke_last(cli *c, sheaf_session *session, sheaf_str branch, model *m,
                       sheaf_str *provider)
 {

@@ -27,6 +27,9 @@ int load_models(cli *c);
 /* The address of --url or $SHEAF_URL; NULL: the provider's own. */
 const char *model_url(const cli *c);
 
+/* The provider, other than that of the client, whose model this is by the table, or NULL. */
+const char *model_elsewhere(const cli *c, const model *m, sheaf_str name);
+
 /* Whether the command line asks for a model. */
 bool model_given(const cli *c);
 
