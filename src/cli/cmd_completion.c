@@ -15,17 +15,21 @@ static void put_names(buf *out, const opt *o)
 
 /* ---- bash -------------------------------------------------------------- */
 
-/* Of the command with this name; "*": of all of them. */
+/* Of the command with this name; "*": of all of them. Where anything goes it may be a file, but not
+ * a session, as the command's words are. */
 static void put_bash_choices(buf *out, const char *command_name, const opt *o)
 {
 	for (; o->name != NULL; o++) {
-		if (o->choices == NULL)
+		if (o->value == NULL)
 			continue;
 		buf_format(out, "\t%s.--%s", command_name, o->name);
 		if (o->letter != 0)
 			buf_format(out, "|%s.-%c", command_name, o->letter);
-		buf_format(out, ") COMPREPLY=($(compgen -W '%s' -- \"$cur\")); return ;;\n",
-		           o->choices);
+		if (o->choices != NULL)
+			buf_format(out, ") COMPREPLY=($(compgen -W '%s' -- \"$cur\")); return ;;\n",
+			           o->choices);
+		else
+			buf_lit(out, ") COMPREPLY=(); return ;;\n");
 	}
 }
 

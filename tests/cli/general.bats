@@ -197,6 +197,8 @@ command_names() {
 	complete_words sheaf plan demo --status ap | grep -qx approved
 	complete_words sheaf context demo -f te | grep -qx text
 	! complete_words sheaf show -f an | grep -qx anthropic
+	# What an option takes is no session.
+	[ -z "$(complete_words sheaf chat --model de)" ]
 	sheaf completion bash | bash -n
 }
 
