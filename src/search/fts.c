@@ -37,7 +37,7 @@ static const char *const statements[ST_COUNT] = {
 	[ST_ROLLBACK] = "ROLLBACK",
 	[ST_STAMPS] = "SELECT number, owner, session, stamp, expires FROM session"
 		      " WHERE app = ifnull(?1, app) AND user = ifnull(?2, user)",
-	[ST_SESSIONS] = "SELECT " SESSION_COLUMNS " FROM session"
+	[ST_SESSIONS] = "SELECT number, session, cwd FROM session"
 			" WHERE app = ifnull(?1, app) AND user = ifnull(?2, user)",
 	[ST_SESSION_GET] = "SELECT " SESSION_COLUMNS
 			   " FROM session WHERE owner = ?1 AND session = ?2",

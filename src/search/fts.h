@@ -165,6 +165,7 @@ int fts_register(index_file *ix, sheaf_error *err); /* the tokenizer and the ran
 /* The text of a doc, into ix->plain, and if wanted the id of its entry. */
 int fts_body(index_file *ix, int64_t id, buf *entry, sheaf_error *err);
 
+/* Number, session and cwd of the sessions of an app and user. */
 int fts_sessions(index_file *ix, sheaf_str app, sheaf_str user, index_session_fn fn, void *ctx,
                  sheaf_error *err);
 int fts_stamps(index_file *ix, sheaf_str app, sheaf_str user, index_session_fn fn, void *ctx,
@@ -178,7 +179,7 @@ int fts_call_put(index_file *ix, int64_t number, sheaf_str call, sheaf_str tool,
 int fts_call_get(index_file *ix, int64_t number, sheaf_str call, buf *tool, bool *found,
                  sheaf_error *err);
 int fts_scrub(index_file *ix, bool *clean, sheaf_error *err);
-/* All columns of ST_SESSIONS and its like. */
+/* All columns of ST_SESSION_GET and its like. */
 void fts_session_row(sqlite3_stmt *st, index_session *out);
 int fts_query(index_file *ix, const index_query *query, index_hit_fn fn, void *ctx, bool *more,
               sheaf_error *err);

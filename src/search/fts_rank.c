@@ -203,9 +203,9 @@ typedef struct hunt {
 	sheaf_error *err;
 	parsed words;
 	arena *a;
-	bool by_session; /* not every session will do */
-	map allowed;     /* numbers of those that will, as 8 bytes */
-	map imported;    /* and of those that come from the agent asked for */
+	bool by_session;   /* not every session will do */
+	uint8_t *sessions; /* by number: ALLOWED, IMPORTED */
+	size_t session_room;
 	map keys;
 	candidate *best; /* a heap, the worst on top */
 	size_t count;
@@ -216,8 +216,7 @@ typedef struct hunt {
 static void hunt_end(hunt *h)
 {
 	query_free(&h->words);
-	map_free(&h->allowed);
-	map_free(&h->imported);
+	mem_free(h->sessions);
 	map_free(&h->keys);
 	arena_free(h->a);
 	mem_free(h->best);
@@ -228,9 +227,29 @@ static sheaf_str number_key(hunt *h, int64_t number, int *ok)
 	return arena_dup(h->a, str_make((const char *)&number, sizeof(number)), ok);
 }
 
-static bool has_number(const map *m, int64_t number)
+enum {
+	ALLOWED = 1, /* its app, user and directory are those asked for */
+	IMPORTED = 2 /* it comes from the agent asked for */
+};
+
+#define SESSIONS_MAX (INT64_C(1) << 30)
+
+static bool session_is(const hunt *h, int64_t number, unsigned what)
 {
-	return map_get(m, str_make((const char *)&number, sizeof(number)), &(uint64_t){0});
+	return number >= 0 && (uint64_t)number < h->session_room &&
+	       (h->sessions[number] & what) != 0;
+}
+
+static int mark_session(hunt *h, int64_t number, unsigned what)
+{
+	size_t before = h->session_room;
+	if (number < 0 || number >= SESSIONS_MAX)
+		return SHEAF_DAMAGED;
+	if (mem_grow((void **)&h->sessions, &h->session_room, (size_t)number + 1, 1) != 0)
+		return SHEAF_NOMEM;
+	memset(h->sessions + before, 0, h->session_room - before);
+	h->sessions[number] = (uint8_t)what;
+	return 0;
 }
 
 static bool below_directory(sheaf_str cwd, sheaf_str dir)
@@ -245,16 +264,11 @@ static int allow_session(void *ctx, const index_session *s)
 {
 	hunt *h = ctx;
 	const index_query *q = h->query;
-	int ok = 1;
 	if (q->project.ptr != NULL && !below_directory(s->cwd, q->project))
 		return 0;
-	sheaf_str key = number_key(h, s->number, &ok);
-	if (!ok || map_set(&h->allowed, key, 1) != 0)
-		return SHEAF_NOMEM;
-	if (q->agent_prefix.ptr == NULL || s->session.len < q->agent_prefix.len ||
-	    memcmp(s->session.ptr, q->agent_prefix.ptr, q->agent_prefix.len) != 0)
-		return 0;
-	return map_set(&h->imported, key, 1);
+	bool imported = q->agent_prefix.ptr != NULL && s->session.len >= q->agent_prefix.len &&
+	                memcmp(s->session.ptr, q->agent_prefix.ptr, q->agent_prefix.len) == 0;
+	return mark_session(h, s->number, imported ? ALLOWED | IMPORTED : ALLOWED);
 }
 
 /* Which sessions will do, unless all of the index will. */
@@ -308,10 +322,10 @@ static int look_up(hunt *h, candidate *c)
 	c->time_us = sqlite3_column_int64(st, 2);
 	if ((q->after_us != 0 && c->time_us < q->after_us) ||
 	    (q->before_us != 0 && c->time_us >= q->before_us) ||
-	    (h->by_session && !has_number(&h->allowed, c->session)) ||
+	    (h->by_session && !session_is(h, c->session, ALLOWED)) ||
 	    (q->tool.ptr != NULL && !has_tool(fts_column(st, 4), q->tool)))
 		return 0;
-	return q->agent.ptr == NULL || has_number(&h->imported, c->session) ||
+	return q->agent.ptr == NULL || session_is(h, c->session, IMPORTED) ||
 	       str_eq(fts_column(st, 3), q->agent);
 }
 

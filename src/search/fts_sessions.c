@@ -72,7 +72,9 @@ static int each_session(index_file *ix, bool stamps, sheaf_str app, sheaf_str us
 		if (stamps)
 			stamp_row(st, &s);
 		else
-			fts_session_row(st, &s);
+			s = (index_session){.number = sqlite3_column_int64(st, 0),
+			                    .session = fts_column(st, 1),
+			                    .cwd = fts_column(st, 2)};
 		int stop = fn(ctx, &s);
 		if (stop != 0)
 			return stop == SHEAF_NOMEM ? err_nomem(err) : stop;

@@ -21,7 +21,7 @@ command_names() {
 	run -0 sheaf
 	has 'sheaf new demo'
 	has 'append'
-	[ "${#lines[@]}" -lt 40 ]
+	[ "${#lines[@]}" -lt 44 ]
 	[ ! -e "$store" ]
 }
 
