@@ -158,12 +158,9 @@ static double ask(sheaf_search *search, const question *what, uint64_t *hash)
 	q.roles = what->roles;
 	q.per_session = 3;
 	q.now_us = NOW_US;
-	double t = bench_now_us(), cpu = bench_cpu_us();
+	double t = bench_now_us();
 	bench_check(sheaf_search_run(&hits, search, &q, &err), &err, what->text);
 	t = bench_now_us() - t;
-	if (getenv("BENCH_VERBOSE"))
-		fprintf(stderr, "%8.1f ms %8.1f ms cpu  %s\n", t / 1000,
-		        (bench_cpu_us() - cpu) / 1000, what->text);
 	/* Which hits, in which order. */
 	for (size_t i = 0; i < hits->count; i++) {
 		const sheaf_hit *h = hits->items[i];

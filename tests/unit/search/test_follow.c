@@ -110,6 +110,33 @@ static void test_vanished(void **state)
 	finds(k, "viol*", "s/e2 s/e1");
 }
 
+/* Another log under the same key, as old as the one before and with as many records or more. */
+static void test_replaced(void **state)
+{
+	kit *k = *state;
+	kit other = *k;
+	char from[400], to[400];
+	int64_t t = k->time_us;
+	say(k, "s", "e1", "user", "apple");
+	finds(k, "apple", "s/e1");
+	snprintf(other.url, sizeof(other.url), "jsonl:%s/other", k->dir);
+	assert_int_equal(sheaf_open(&other.store, other.url, NULL, &other.err), 0);
+	other.time_us = t;
+	say(&other, "s", "e1", "user", "pears");
+	say(&other, "s", "e2", "user", "plums");
+	sheaf_close(other.store);
+	sheaf_search_close(k->search);
+	sheaf_close(k->store);
+	snprintf(from, sizeof(from), "%s/other/s.jsonl", k->dir);
+	snprintf(to, sizeof(to), "%s/store/s.jsonl", k->dir);
+	assert_int_equal(rename(from, to), 0);
+	assert_int_equal(sheaf_open(&k->store, k->url, NULL, &k->err), 0);
+	assert_int_equal(sheaf_search_open(&k->search, k->store, NULL, &k->err), 0);
+	finds(k, "apple", "");
+	finds(k, "pears", "s/e1");
+	finds(k, "plums", "s/e2");
+}
+
 /* A record is found once, where it is stored; and in a fork when only that can be opened. */
 static void test_forks(void **state)
 {
@@ -449,6 +476,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_appends, set_up_memory, tear_down),
 		cmocka_unit_test_setup_teardown(test_delete, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_vanished, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_replaced, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_forks, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_rebuilt, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_stores, set_up_memory, tear_down),
