@@ -7,6 +7,7 @@
 #include "sheaf/common.h"
 #include "sheaf/compaction.h"
 #include "sheaf/context.h"
+#include "sheaf/convert.h"
 #include "sheaf/entry.h"
 #include "sheaf/error.h"
 #include "sheaf/expiry.h"

@@ -49,10 +49,10 @@ typedef struct sheaf_imported {
 	sheaf_key key;
 	const char *format;
 	sheaf_str file;
-	int32_t state;   /* SHEAF_IMPORT_* */
-	int32_t partial; /* the file ends in the middle of a record: the rest comes next time */
-	uint64_t pieces; /* of the source: lines, messages */
-	uint64_t kept;   /* of these, not understood and kept as they are */
+	int32_t state;    /* SHEAF_IMPORT_* */
+	int32_t partial;  /* the file ends in the middle of a record: the rest comes next time */
+	uint64_t pieces;  /* of the source: lines, messages */
+	uint64_t kept;    /* of these, not understood and kept as they are */
 	uint64_t records; /* appended now */
 	uint64_t mended;  /* places where text was broken */
 } sheaf_imported;

@@ -28,6 +28,8 @@ enum {
 	SHEAF_KIND_SUMMARY = 39,
 	SHEAF_KIND_RETENTION = 40,
 	SHEAF_KIND_LOST = 41,
+	SHEAF_KIND_SOURCE = 42, /* a piece of an imported file that gave no record */
+	SHEAF_KIND_IMPORT = 43, /* how far a file was imported */
 	SHEAF_KIND_SESSION = 63 /* the header */
 };
 

@@ -47,6 +47,8 @@ static const struct kind_name {
 	KIND("summary", SHEAF_KIND_SUMMARY),
 	KIND("retention", SHEAF_KIND_RETENTION),
 	KIND("lost", SHEAF_KIND_LOST),
+	KIND("source", SHEAF_KIND_SOURCE),
+	KIND("import", SHEAF_KIND_IMPORT),
 	KIND("session", SHEAF_KIND_SESSION),
 #undef KIND
 };

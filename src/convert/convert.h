@@ -1,0 +1,171 @@
+/*
+ * What every converter shares: the row that describes one, and what it calls
+ * while it reads or writes a source.
+ *
+ * A source is a file; it has pieces: the lines of a log, or values of a JSON
+ * document. The framework (import.c) hands out the pieces, keeps the bytes of
+ * each with the first record it gives, counts, skips what an earlier import
+ * took, and appends in batches. A converter says what a piece means: it names
+ * the session and adds records, in the same order with the same ids every time,
+ * and never writes anything itself. A piece that gives nothing is kept as a
+ * fact `source`.
+ */
+#ifndef CONVERT_CONVERT_H
+#define CONVERT_CONVERT_H
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/json.h"
+#include "base/map.h"
+#include "convert/source.h"
+#include "sheaf/convert.h"
+
+typedef struct import import;
+typedef struct export export;
+
+/* A format. Slots that a format has no use for are NULL. */
+typedef struct converter {
+	sheaf_converter is;
+	/* Whether a file is of this format, by its path and the bytes at its beginning. */
+	bool (*knows)(sheaf_str path, sheaf_str head);
+	int (*begin)(import *im);                 /* sets im->state, in im->arena */
+	int (*take)(import *im, sheaf_str piece); /* one line; logs */
+	int (*read)(import *im);                  /* all of it; documents */
+	int (*end)(import *im);                   /* after the last piece, before the leaf is set */
+	void (*done)(import *im); /* frees what im->state holds beside the arena; it may be NULL */
+	int (*write)(export *ex);
+	const char *places[4]; /* below a home directory, where its agent keeps sessions */
+} converter;
+
+extern const converter convert_pi;
+
+/* A value of JSON text: `v` for what it means, `text` for how it is spelled. */
+typedef struct value {
+	const json_val *v;
+	sheaf_str text; /* {NULL,0}: absent */
+} value;
+
+/* ---- Importing ----------------------------------------------------------- */
+
+/* A session of a source. Strings are borrowed during the call. */
+typedef struct import_session {
+	sheaf_str id; /* the source's; the key is FORMAT.ID */
+	sheaf_str name;
+	sheaf_str cwd;
+	sheaf_str kind;   /* empty = "main" */
+	sheaf_str parent; /* the source's id of the session it came from, or {NULL,0} */
+	sheaf_str extra;  /* further header members, a JSON object, or {NULL,0} */
+	int64_t created_us;
+} import_session;
+
+/* A record to append. Strings are borrowed during the call. */
+typedef struct import_record {
+	const char *type;
+	sheaf_str body; /* a JSON object: {"message":{…}} */
+	sheaf_str id;   /* {NULL,0}: made from the piece's number */
+	bool fact;
+	bool has_parent;  /* false: hangs on the entry added last */
+	sheaf_str parent; /* an entry's id; empty: a new root */
+	int64_t time_us;  /* 0: as the record before */
+	sheaf_str turn;
+	sheaf_str agent;
+} import_record;
+
+/*
+ * Begins a session, or ends the one at hand and begins the next. Whatever it
+ * returns that is not 0 is passed on at once. What is added before the first
+ * call is a problem, and lost: a converter that learns the session's id late
+ * asks source_head().
+ */
+int import_open(import *im, const import_session *session);
+
+/* Adds a record for the piece at hand. */
+int import_add(import *im, const import_record *record);
+
+/* The same with a message as the body; type and body of `record` are not looked at. */
+int import_message(import *im, sheaf_message *message, const import_record *record);
+
+/* Where the conversation stands, an entry's id; without it, at the last entry. */
+int import_leaf(import *im, sheaf_str id);
+
+/* The latest title of the session. */
+int import_name(import *im, sheaf_str name);
+
+/* Something wrong with the piece at hand. It is kept all the same. */
+int import_problem(import *im, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/*
+ * Parses a piece, whose text may be broken: mended first, and counted. What is
+ * no JSON is a problem, root->v is NULL then. Valid until the next call.
+ */
+int import_parse(import *im, sheaf_str piece, value *root);
+
+/* ---- Documents ----------------------------------------------------------- */
+
+/*
+ * A value of a document as the next piece: everything added until piece_end()
+ * belongs to it. `cut`: it goes on in the next piece. A failure, which a
+ * converter may take for its own to return, may also be positive.
+ */
+int piece_begin(import *im, sheaf_str piece, bool cut);
+int piece_end(import *im);
+
+/* Text of the source that is in no piece: between two of them, before the first of the session at
+ * hand (after import_open()), behind its last. May be called several times in a row. */
+int import_between(import *im, sheaf_str text);
+
+/* An import in progress, as far as converters look into it. */
+struct import {
+	const converter *how;
+	sheaf_str file; /* its path as recorded */
+	source *source;
+	uint64_t number;          /* of the piece at hand, from 1 */
+	arena *arena;             /* of the file */
+	void *state;              /* the converter's */
+	char last[SHEAF_ID_ROOM]; /* the entry added last, "" before the first */
+	int64_t time_us;          /* of the record added last */
+	sheaf_error *err;
+	struct import_inside *inside;
+};
+
+/* ---- Exporting ----------------------------------------------------------- */
+
+/*
+ * An export in progress. What came from the same format and is unchanged was
+ * written by the framework: a log's converter is asked only for the records
+ * after `from_seq`, a document's for all of it.
+ */
+struct export
+{
+	const converter *how;
+	sheaf_session *session;
+	const sheaf_head_view *head;
+	sheaf_export_options options; /* whole */
+	uint64_t from_seq;            /* records after this; 0 = all */
+	arena *arena;
+	sheaf_error *err;
+	struct export_inside *inside;
+};
+
+/* Writes bytes. */
+int export_write(export *ex, sheaf_str bytes);
+
+/* The path to the leaf asked for, root first, parsed; owned by the export. */
+int export_path(export *ex, const sheaf_records **out);
+
+/* The next records after *seq (0 = from_seq) in the order of the log, parsed; 0 at the end. Valid
+ * until the next call. */
+int export_records(export *ex, uint64_t *seq, const sheaf_records **out);
+
+/* Something that this format cannot carry; `what` is a literal. */
+int export_loss(export *ex, const char *what);
+
+/* Where the format's agent looks for the session, below a home directory. */
+int export_place(export *ex, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The piece a record came from, as it was, if it came from this format; else {NULL,0}. */
+int export_raw(export *ex, const sheaf_entry *record, sheaf_str *raw);
+
+#endif

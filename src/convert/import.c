@@ -1,0 +1,371 @@
+/*
+ * Importing one file: hands its pieces to the converter and appends what that
+ * makes of them, after what an earlier import appended.
+ *
+ * The converter gives the same records every time. A fact `import` says how many
+ * pieces and records were taken, and the crc of those pieces; the next import
+ * reads them again without appending, compares, and goes on behind. If the crc
+ * differs the file is another than it was: it becomes a session of its own,
+ * FORMAT.ID~2, and what was imported stays.
+ */
+#include "convert/import_inside.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/crc.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "base/utf8.h"
+#include "entry/members.h"
+
+#define BATCH_RECORDS 1000
+#define BATCH_BYTES ((size_t)4 << 20)
+
+/* ---- Problems ------------------------------------------------------------ */
+
+int import_problem(import *im, const char *format, ...)
+{
+	char text[256];
+	va_list args;
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	return report_problem(im->inside->report, im->file, im->number, sheaf_str_of(text),
+	                      im->err);
+}
+
+/* ---- Pieces -------------------------------------------------------------- */
+
+/* The piece as it is: JSON where it can be embedded, else text, else its bytes in hexadecimal. */
+static void raw_write(buf *out, sheaf_str raw)
+{
+	if (json_check(raw, JSON_NONE, NULL) == 0) {
+		buf_lit(out, ",\"raw\":");
+		buf_str(out, raw);
+	} else if (utf8_valid(raw)) {
+		buf_lit(out, ",\"raw_text\":");
+		buf_json(out, raw);
+	} else {
+		buf_lit(out, ",\"raw_hex\":\"");
+		hex_write(out, raw);
+		buf_char(out, '"');
+	}
+}
+
+/* The members of `origin` and of a `source` fact. */
+static void origin_write(const import *im, buf *out, bool with_raw)
+{
+	const import_inside *in = im->inside;
+	buf_lit(out, "{\"format\":\"");
+	buf_str(out, sheaf_str_of(im->how->is.name));
+	buf_lit(out, "\",\"file\":");
+	buf_json(out, im->file);
+	buf_lit(out, ",\"line\":");
+	buf_u64(out, im->number);
+	if (in->piece_cut)
+		buf_lit(out, ",\"cut\":true");
+	if (with_raw)
+		raw_write(out, in->piece);
+	buf_char(out, '}');
+}
+
+int piece_begin(import *im, sheaf_str piece, bool cut)
+{
+	im->number++;
+	im->inside->piece = piece;
+	im->inside->piece_cut = cut;
+	im->inside->piece_records = 0;
+	if (im->how->take == NULL)
+		gaps_end_one(&im->inside->gaps);
+	return 0;
+}
+
+/* The piece itself as a record. */
+static int source_add(import *im)
+{
+	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_RECORD_BYTES_MAX);
+	im->inside->kept++;
+	buf_lit(&body, "{\"source\":");
+	origin_write(im, &body, true);
+	buf_char(&body, '}');
+	int rc = buf_status(&body, im->err);
+	if (rc == 0)
+		rc = import_add(
+			im,
+			&(import_record){.type = "source", .body = buf_view(&body), .fact = true});
+	return rc;
+}
+
+/* Whatever the piece was: it is in a record now, and counted. */
+int piece_end(import *im)
+{
+	import_inside *in = im->inside;
+	if (in->session_id[0] == '\0')
+		return import_problem(im, "there is no session this belongs to");
+	int rc = in->piece_records == 0 ? source_add(im) : 0;
+	if (rc != 0)
+		return rc;
+	in->pieces++;
+	in->crc = crc32c(in->crc, in->piece.ptr, in->piece.len);
+	in->crc = crc32c(in->crc, "\n", 1);
+	if (in->pieces == in->done.pieces && in->crc != in->done.crc)
+		return IMPORT_CHANGED;
+	return 0;
+}
+
+int import_parse(import *im, sheaf_str piece, value *root)
+{
+	import_inside *in = im->inside;
+	sheaf_error mine;
+	int rc = json_parse(&in->doc, piece, &mine);
+	*root = (value){NULL, piece};
+	if (rc == SHEAF_FORMAT) {
+		size_t mended = 0;
+		buf_reset(&in->mended_text);
+		json_mend(&in->mended_text, piece, &mended);
+		rc = buf_status(&in->mended_text, im->err);
+		if (rc == 0)
+			rc = json_parse(&in->doc, buf_view(&in->mended_text), &mine);
+		in->mended += rc == 0 ? mended : 0;
+		root->text = buf_view(&in->mended_text);
+	}
+	if (rc == SHEAF_FORMAT)
+		return import_problem(im, "not JSON: %s", mine.message);
+	if (rc != 0)
+		return err_nomem(im->err);
+	root->v = json_root(in->doc);
+	return 0;
+}
+
+/* ---- Appending ----------------------------------------------------------- */
+
+static void waiting_clear(import_inside *in)
+{
+	for (size_t i = 0; i < in->waiting_count; i++)
+		mem_free(in->waiting[i].bytes);
+	in->waiting_count = 0;
+	in->waiting_bytes = 0;
+}
+
+static sheaf_entry_options options_of(const waiting *w)
+{
+	sheaf_entry_options o = {.size = sizeof(o)};
+	o.id = w->id;
+	o.has_parent = !w->fact;
+	o.parent_id = w->parent;
+	o.time_us = w->time_us;
+	o.turn = w->turn;
+	o.agent = w->agent;
+	o.extra = w->extra;
+	return o;
+}
+
+static bool is_refusal(int rc)
+{
+	return rc == SHEAF_CONFLICT || rc == SHEAF_INVALID || rc == SHEAF_LIMIT ||
+	       rc == SHEAF_TOO_LARGE || rc == SHEAF_NOT_FOUND;
+}
+
+/* What the store refuses is kept as a source: origin and source have the same members. */
+static int keep_refused(import *im, const waiting *w, const char *why)
+{
+	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_RECORD_BYTES_MAX);
+	char id[SHEAF_ID_ROOM];
+	uint64_t number = im->number;
+	im->number = w->number;
+	int rc = import_problem(im, "kept as it is: %s", why);
+	im->number = number;
+	im->inside->kept++;
+	sheaf_str origin = members_find(members_inside(w->extra), "origin");
+	if (rc != 0 || origin.ptr == NULL || !w->first)
+		return rc;
+	buf_lit(&body, "{\"source\":");
+	buf_str(&body, origin);
+	buf_char(&body, '}');
+	rc = buf_status(&body, im->err);
+	int len = snprintf(id, sizeof(id), "line-%llu~", (unsigned long long)w->number);
+	sheaf_entry_options o = {.size = sizeof(o), .time_us = w->time_us};
+	o.id = str_make(id, (size_t)len);
+	if (rc == 0)
+		rc = sheaf_session_append_json(im->inside->session, SHEAF_STR("source"),
+		                               buf_view(&body), &o, NULL, NULL, im->err);
+	return rc;
+}
+
+/* One by one, when they do not go together. */
+static int flush_singly(import *im)
+{
+	import_inside *in = im->inside;
+	for (size_t i = 0; i < in->waiting_count; i++) {
+		const waiting *w = &in->waiting[i];
+		sheaf_error mine;
+		sheaf_entry_options o = options_of(w);
+		int rc = sheaf_session_append_json(in->session, w->type, w->body, &o, NULL, NULL,
+		                                   &mine);
+		if (is_refusal(rc))
+			rc = keep_refused(im, w, mine.message);
+		else if (rc != 0)
+			*im->err = mine;
+		if (rc != 0)
+			return rc;
+	}
+	return 0;
+}
+
+static void batch_freep(sheaf_batch **batch)
+{
+	sheaf_batch_free(*batch);
+}
+
+int import_flush(import *im)
+{
+	import_inside *in = im->inside;
+	if (in->waiting_count == 0)
+		return 0;
+	_cleanup_(batch_freep) sheaf_batch *batch = sheaf_batch_new();
+	sheaf_error mine;
+	int rc = batch != NULL ? 0 : err_nomem(&mine);
+	for (size_t i = 0; rc == 0 && i < in->waiting_count; i++) {
+		sheaf_entry_options o = options_of(&in->waiting[i]);
+		rc = sheaf_batch_json(batch, in->waiting[i].type, in->waiting[i].body, &o, &mine);
+	}
+	if (rc == 0)
+		rc = sheaf_session_append_batch(in->session, batch, NULL, NULL, &mine);
+	if (is_refusal(rc))
+		rc = flush_singly(im);
+	else if (rc != 0)
+		*im->err = mine;
+	if (rc == 0)
+		in->records += in->waiting_count;
+	waiting_clear(in);
+	return rc;
+}
+
+/* Puts pieces of text into one allocation, one behind the other. */
+static sheaf_str pack(char **at, sheaf_str s)
+{
+	sheaf_str kept = {*at, s.len};
+	if (s.ptr == NULL)
+		return s;
+	memcpy(*at, s.ptr, s.len);
+	*at += s.len;
+	return kept;
+}
+
+static int wait_add(import *im, const import_record *record, sheaf_str id, sheaf_str parent,
+                    sheaf_str extra, bool first)
+{
+	import_inside *in = im->inside;
+	sheaf_str type = sheaf_str_of(record->type);
+	size_t len = record->body.len + id.len + parent.len + extra.len + record->turn.len +
+	             record->agent.len + type.len;
+	void *list = in->waiting;
+	if (mem_grow(&list, &in->waiting_room, in->waiting_count + 1, sizeof(*in->waiting)) != 0)
+		return err_nomem(im->err);
+	in->waiting = list;
+	char *bytes = mem_alloc(len + 1), *at = bytes;
+	if (bytes == NULL)
+		return err_nomem(im->err);
+	waiting *w = &in->waiting[in->waiting_count++];
+	*w = (waiting){.bytes = bytes, .fact = record->fact, .first = first, .number = im->number};
+	w->time_us = record->time_us;
+	w->type = pack(&at, type);
+	w->body = pack(&at, record->body);
+	w->id = pack(&at, id);
+	w->parent = pack(&at, parent);
+	w->extra = pack(&at, extra);
+	w->turn = pack(&at, record->turn);
+	w->agent = pack(&at, record->agent);
+	in->waiting_bytes += len;
+	if (in->waiting_count < BATCH_RECORDS && in->waiting_bytes < BATCH_BYTES)
+		return 0;
+	return import_flush(im);
+}
+
+static sheaf_str id_make(const import *im, const import_record *record, char room[SHEAF_ID_ROOM])
+{
+	if (record->id.len != 0 && record->id.len <= SHEAF_ID_BYTES_MAX)
+		return record->id;
+	int len = im->inside->piece_records == 0
+	                  ? snprintf(room, SHEAF_ID_ROOM, "line-%llu",
+	                             (unsigned long long)im->number)
+	                  : snprintf(room, SHEAF_ID_ROOM, "line-%llu.%llu",
+	                             (unsigned long long)im->number,
+	                             (unsigned long long)im->inside->piece_records);
+	return str_make(room, (size_t)len);
+}
+
+int import_add(import *im, const import_record *record)
+{
+	import_inside *in = im->inside;
+	char room[SHEAF_ID_ROOM], parent_room[SHEAF_ID_ROOM];
+	if (in->session_id[0] == '\0')
+		return import_problem(im, "there is no session this belongs to");
+	sheaf_str id = id_make(im, record, room);
+	sheaf_str parent = record->has_parent ? record->parent : sheaf_str_of(im->last);
+	if (parent.ptr == im->last) { /* about to be overwritten */
+		memcpy(parent_room, im->last, sizeof(parent_room));
+		parent.ptr = parent_room;
+	}
+	bool first = in->piece_records++ == 0;
+	if (!record->fact) {
+		memcpy(im->last, id.ptr, id.len);
+		im->last[id.len] = '\0';
+	}
+	import_record whole = *record;
+	if (whole.time_us == 0)
+		whole.time_us = im->time_us;
+	im->time_us = whole.time_us;
+	in->emitted++;
+	if (in->emitted <= in->done.records || in->options.dry_run)
+		return 0;
+
+	_cleanup_(buf_free) buf extra = BUF_INIT(SHEAF_RECORD_BYTES_MAX);
+	bool is_source = str_is(sheaf_str_of(record->type), "source");
+	if (!is_source) {
+		buf_lit(&extra, "{\"origin\":");
+		origin_write(im, &extra, first);
+		buf_char(&extra, '}');
+	}
+	int rc = buf_status(&extra, im->err);
+	if (rc != 0)
+		return rc;
+	return wait_add(im, &whole, id, record->fact ? (sheaf_str){NULL, 0} : parent,
+	                is_source ? (sheaf_str){NULL, 0} : buf_view(&extra), first);
+}
+
+int import_message(import *im, sheaf_message *message, const import_record *record)
+{
+	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_RECORD_BYTES_MAX);
+	import_record whole = *record;
+	sheaf_str json = sheaf_message_json(message);
+	im->inside->mended += sheaf_message_mended(message);
+	if (json.ptr == NULL)
+		return import_problem(im, "a message that cannot be kept as one");
+	buf_lit(&body, "{\"message\":");
+	buf_str(&body, json);
+	buf_char(&body, '}');
+	int rc = buf_status(&body, im->err);
+	whole.type = "message";
+	whole.body = buf_view(&body);
+	return rc == 0 ? import_add(im, &whole) : rc;
+}
+
+int import_leaf(import *im, sheaf_str id)
+{
+	if (id.len >= SHEAF_ID_ROOM)
+		return 0;
+	memcpy(im->inside->leaf, id.ptr, id.len);
+	im->inside->leaf[id.len] = '\0';
+	return 0;
+}
+
+int import_name(import *im, sheaf_str name)
+{
+	buf_reset(&im->inside->name);
+	buf_str(&im->inside->name, utf8_cut(name, SHEAF_NAME_BYTES_MAX));
+	im->inside->named = true;
+	return buf_status(&im->inside->name, im->err);
+}

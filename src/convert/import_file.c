@@ -1,0 +1,167 @@
+/* Importing files: one, or all below a directory that a converter knows. */
+#include "base/err.h"
+#include "base/io.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "convert/import_inside.h"
+
+#define VERSIONS_MAX 99
+/* Text between the pieces of a document: more is not kept. */
+#define GAPS_BYTES_MAX (SHEAF_BODY_BYTES_MAX / 2)
+
+static void inside_free(import_inside *in)
+{
+	sheaf_session_close(in->session);
+	json_free(in->doc);
+	buf_free(&in->mended_text);
+	buf_free(&in->name);
+	gaps_free(&in->gaps);
+	for (size_t i = 0; i < in->waiting_count; i++)
+		mem_free(in->waiting[i].bytes);
+	mem_free(in->waiting);
+}
+
+int import_open(import *im, const import_session *session)
+{
+	import_inside *in = im->inside;
+	if (in->session_id[0] != '\0') {
+		int rc = session_end(im);
+		if (rc != 0)
+			return rc;
+	}
+	in->done = (progress){0};
+	in->leaf[0] = im->last[0] = '\0';
+	in->named = false;
+	gaps_reset(&in->gaps);
+	in->pieces = in->kept = in->records = in->mended = in->emitted = 0;
+	in->crc = 0;
+	im->time_us = session->created_us;
+	int rc = session_begin(im, session);
+	/* A log holds one session: what has the size and time it had, is what it was. */
+	if (rc == 0 && im->how->take != NULL && in->done.pieces != 0 &&
+	    in->done.bytes == in->file_bytes && in->done.mtime_ns == in->file_mtime_ns)
+		return IMPORT_SAME;
+	return rc;
+}
+
+/* ---- One file ------------------------------------------------------------ */
+
+/* The last line may be in the writing: it is taken only when it is whole. */
+static bool is_unfinished(import *im, sheaf_str line, bool cut)
+{
+	if (cut || source_ended(im->source))
+		return false;
+	return json_parse(&im->inside->doc, line, NULL) != 0;
+}
+
+static int lines_read(import *im)
+{
+	sheaf_str line;
+	bool cut, was_cut = false;
+	for (;;) {
+		int rc = source_line(im->source, &line, &cut, im->err);
+		if (rc <= 0)
+			return rc;
+		if (is_unfinished(im, line, cut || was_cut)) {
+			im->inside->partial = true;
+			return 0;
+		}
+		rc = piece_begin(im, line, cut);
+		if (rc == 0 && (cut || was_cut))
+			rc = was_cut ? 0 : import_problem(im, "longer than a record may be");
+		else if (rc == 0)
+			rc = im->how->take(im, line);
+		was_cut = cut;
+		if (rc == 0)
+			rc = piece_end(im);
+		if (rc != 0)
+			return rc;
+	}
+}
+
+static int version_read(import *im)
+{
+	int rc = im->how->begin != NULL ? im->how->begin(im) : 0;
+	if (rc == 0)
+		rc = im->how->read != NULL ? im->how->read(im) : lines_read(im);
+	if (rc == 0 && im->how->end != NULL)
+		rc = im->how->end(im);
+	if (rc == IMPORT_SAME) {
+		im->inside->emitted = im->inside->done.records;
+		im->inside->pieces = im->inside->done.pieces;
+		rc = 0;
+	}
+	return rc == 0 ? session_end(im) : rc;
+}
+
+static int version_import(report *r, sheaf_store *store, const sheaf_import_options *options,
+                          const converter *how, sheaf_str path, source *from, const io_stat *st,
+                          unsigned version, sheaf_error *err)
+{
+	_cleanup_(arena_freep) arena *a = arena_new();
+	if (a == NULL)
+		return err_nomem(err);
+	_cleanup_(inside_free) import_inside in = {
+		.store = store,
+		.options = *options,
+		.report = r,
+		.version = version,
+		.mended_text = BUF_INIT(SHEAF_RECORD_BYTES_MAX * 2),
+		.name = BUF_INIT(SHEAF_NAME_BYTES_MAX),
+		.gaps = {.now = BUF_INIT(GAPS_BYTES_MAX),
+	                 .last = BUF_INIT(GAPS_BYTES_MAX),
+	                 .list = BUF_INIT(GAPS_BYTES_MAX)},
+		.file_bytes = st->size,
+		.file_mtime_ns = st->mtime_ns,
+	};
+	struct import im = {
+		.how = how, .file = path, .source = from, .arena = a, .err = err, .inside = &in};
+	int rc = version_read(&im);
+	if (how->done != NULL)
+		how->done(&im);
+	return rc;
+}
+
+static const converter *converter_for(sheaf_str path, sheaf_str head)
+{
+	const converter *c;
+	for (size_t i = 0; (c = converter_at(i)) != NULL; i++) {
+		if (c->knows != NULL && c->knows(path, head))
+			return c;
+	}
+	return NULL;
+}
+
+int import_file(report *r, sheaf_store *store, const sheaf_import_options *options, sheaf_str path,
+                sheaf_error *err)
+{
+	const converter *how = options->format.len != 0 ? converter_named(options->format) : NULL;
+	io_stat st;
+	r->is.file_count++;
+	for (unsigned version = 1; version <= VERSIONS_MAX; version++) {
+		_cleanup_(source_closep) source *from = NULL;
+		sheaf_str head;
+		int rc = source_open(&from, path.ptr, err);
+		if (rc == 0)
+			rc = source_stat(from, &st, err);
+		if (rc == 0)
+			rc = source_head(from, &head, err);
+		if (rc != 0)
+			return rc;
+		if (how == NULL)
+			how = converter_for(path, head);
+		if (how == NULL || (how->take == NULL && how->read == NULL)) {
+			r->is.skipped_count++;
+			return err_set(err, SHEAF_FORMAT, "not a session file of a known format");
+		}
+		rc = version_import(r, store, options, how, path, from, &st, version, err);
+		if (rc != IMPORT_CHANGED)
+			return rc;
+		rc = report_problem(
+			r, path, 0,
+			SHEAF_STR("not what was imported before: imported anew beside it"), err);
+		if (rc != 0)
+			return rc;
+	}
+	return err_set(err, SHEAF_LIMIT, "too many versions of one file");
+}

@@ -1,0 +1,110 @@
+/* The inside of an import: for import.c, import_file.c and report.c only. */
+#ifndef CONVERT_IMPORT_INSIDE_H
+#define CONVERT_IMPORT_INSIDE_H
+
+#include "convert/convert.h"
+
+/* What take() and its like may return besides 0 and a failure: not the converter's business. */
+enum {
+	IMPORT_CHANGED = 1, /* the file is not what was imported before */
+	IMPORT_SAME = 2     /* nothing happened to it since */
+};
+
+/* What was found wrong and what was done, as it will be handed out. */
+typedef struct report {
+	sheaf_import_report is; /* first: the caller's pointer is also this struct's */
+	arena *arena;
+	sheaf_imported **sessions;
+	size_t session_room;
+	sheaf_import_problem **problems;
+	size_t problem_room;
+} report;
+
+report *report_new(void); /* NULL when out of memory */
+void report_free(report *r);
+int report_problem(report *r, sheaf_str file, uint64_t line, sheaf_str text, sheaf_error *err);
+/* Copies the session. */
+int report_session(report *r, const sheaf_imported *session, const sheaf_imported **out,
+                   sheaf_error *err);
+
+/* How far an import came. */
+typedef struct progress {
+	uint64_t pieces;
+	uint64_t records;
+	uint64_t bytes;
+	int64_t mtime_ns;
+	uint32_t crc;
+} progress;
+
+/* The text between pieces. */
+typedef struct gaps {
+	buf now;             /* since the last piece */
+	buf last;            /* the one before … */
+	uint64_t last_count; /* … and how often in a row; 0: none yet */
+	buf list;
+} gaps;
+
+/* A record that waits for its batch; all its strings lie in `bytes`. */
+typedef struct waiting {
+	char *bytes;
+	bool fact;
+	bool first; /* it carries the piece */
+	uint64_t number;
+	int64_t time_us;
+	sheaf_str type, body, id, parent, extra, turn, agent;
+} waiting;
+
+typedef struct import_inside {
+	sheaf_store *store;
+	sheaf_import_options options; /* whole */
+	report *report;
+	unsigned version; /* 1, or which of the files of one id that differ */
+	/* the session at hand */
+	sheaf_session *session; /* NULL in a dry run of a new one */
+	char session_id[SHEAF_ID_ROOM];
+	bool existed;
+	progress done; /* by earlier imports */
+	char leaf[SHEAF_ID_ROOM];
+	buf name;
+	bool named;
+	gaps gaps; /* documents */
+	uint64_t pieces, kept, records, mended, emitted;
+	uint32_t crc;
+	/* the piece at hand */
+	sheaf_str piece;
+	bool piece_cut;
+	uint64_t piece_records;
+	/* scratch */
+	json_doc *doc;
+	buf mended_text;
+	waiting *waiting;
+	size_t waiting_count, waiting_room, waiting_bytes;
+	uint64_t file_bytes;
+	int64_t file_mtime_ns;
+	bool partial;
+} import_inside;
+
+int import_flush(import *im);
+
+void gaps_free(gaps *g);
+void gaps_reset(gaps *g);
+void gaps_end_one(gaps *g); /* a piece begins */
+/* The list, or {NULL,0} if it is too long to be kept. Ends the last gap. */
+int gaps_list(import *im, sheaf_str *out);
+
+/* Bytes in hexadecimal digits. */
+void hex_write(buf *out, sheaf_str bytes);
+
+/* Opens the session of an import and finds out how far earlier ones came. */
+int session_begin(import *im, const import_session *session);
+/* Appends what waits, the leaf and the name if they moved, and how far this import came. */
+int session_end(import *im);
+
+/* One file. SHEAF_FORMAT when no converter knows it. */
+int import_file(report *r, sheaf_store *store, const sheaf_import_options *options, sheaf_str path,
+                sheaf_error *err);
+
+const converter *converter_at(size_t i); /* NULL at the end */
+const converter *converter_named(sheaf_str name);
+
+#endif

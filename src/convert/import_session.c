@@ -1,0 +1,205 @@
+/* The session an import writes to: found or made, and how far earlier imports came in it. */
+#include <stdio.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "convert/import_inside.h"
+#include "entry/members.h"
+
+static void records_freep(sheaf_records **records)
+{
+	sheaf_records_free(*records);
+}
+
+static uint64_t number_of(sheaf_str members, const char *name)
+{
+	sheaf_str text = members_find(members, name);
+	uint64_t number = 0;
+	for (size_t i = 0; i < text.len && text.ptr[i] >= '0' && text.ptr[i] <= '9'; i++)
+		number = number * 10 + (uint64_t)(text.ptr[i] - '0');
+	return number;
+}
+
+/* The last import says how far it came; from which file does not matter: files are moved. */
+static int progress_find(import *im)
+{
+	import_inside *in = im->inside;
+	_cleanup_(records_freep) sheaf_records *facts = NULL;
+	sheaf_read_options how = SHEAF_READ_OPTIONS_INIT;
+	how.backward = 1;
+	how.raw = 1;
+	how.own_only = 1;
+	how.limit = 1;
+	how.kinds = SHEAF_KIND_BIT(SHEAF_KIND_IMPORT);
+	int rc = sheaf_session_records(&facts, in->session, &how, im->err);
+	if (rc != 0 || facts->count == 0)
+		return rc;
+	sheaf_str members = members_inside(members_find(facts->items[0]->body, "import"));
+	in->done = (progress){
+		.pieces = number_of(members, "pieces"),
+		.records = number_of(members, "records"),
+		.bytes = number_of(members, "bytes"),
+		.mtime_ns = (int64_t)number_of(members, "mtime_ns"),
+		.crc = (uint32_t)number_of(members, "crc"),
+	};
+	return 0;
+}
+
+static int key_make(import *im, const import_session *session, sheaf_key *key)
+{
+	import_inside *in = im->inside;
+	int len = in->version == 1
+	                  ? snprintf(in->session_id, sizeof(in->session_id), "%s.%.*s",
+	                             im->how->is.name, (int)session->id.len, session->id.ptr)
+	                  : snprintf(in->session_id, sizeof(in->session_id), "%s.%.*s~%u",
+	                             im->how->is.name, (int)session->id.len, session->id.ptr,
+	                             in->version);
+	if (len < 0 || (size_t)len >= sizeof(in->session_id)) {
+		in->session_id[0] = '\0';
+		return err_set(im->err, SHEAF_LIMIT, "the session's id is too long");
+	}
+	*key = (sheaf_key){in->options.app, in->options.user, sheaf_str_of(in->session_id)};
+	return 0;
+}
+
+int session_begin(import *im, const import_session *session)
+{
+	import_inside *in = im->inside;
+	char parent[SHEAF_ID_ROOM] = "";
+	sheaf_key key;
+	int rc = key_make(im, session, &key);
+	if (rc != 0)
+		return rc;
+	sheaf_session_options how = SHEAF_SESSION_OPTIONS_INIT;
+	how.mode = SHEAF_OPEN_EXISTING;
+	rc = sheaf_session_open(&in->session, in->store, &key, &how, im->err);
+	in->existed = rc == 0;
+	if (rc == 0)
+		return progress_find(im);
+	if (rc != SHEAF_NOT_FOUND || in->options.dry_run)
+		return rc == SHEAF_NOT_FOUND ? 0 : rc;
+	how.mode = SHEAF_OPEN_NEW;
+	how.name = session->name;
+	how.cwd = session->cwd;
+	how.kind = session->kind;
+	how.created_us = session->created_us;
+	how.extra = session->extra;
+	if (session->parent.len != 0) {
+		(void)snprintf(parent, sizeof(parent), "%s.%.*s", im->how->is.name,
+		               (int)session->parent.len, session->parent.ptr);
+		how.parent_session = sheaf_str_of(parent);
+	}
+	return sheaf_session_open(&in->session, in->store, &key, &how, im->err);
+}
+
+static void headp_free(sheaf_head_view **head)
+{
+	sheaf_head_view_free(*head);
+}
+
+static int rename_if_other(import *im)
+{
+	import_inside *in = im->inside;
+	_cleanup_(headp_free) sheaf_head_view *head = NULL;
+	int rc = sheaf_session_head(&head, in->session, im->err);
+	if (rc != 0 || str_eq(head->info->name, buf_view(&in->name)))
+		return rc;
+	return sheaf_session_rename(in->session, buf_view(&in->name), (sheaf_str){NULL, 0}, NULL,
+	                            NULL, im->err);
+}
+
+/* The leaf and the name the source has, where the session has others. */
+static int settle(import *im)
+{
+	import_inside *in = im->inside;
+	char leaf[SHEAF_ID_ROOM];
+	const char *want = in->leaf[0] != '\0' ? in->leaf : im->last;
+	int rc = sheaf_session_leaf(in->session, (sheaf_str){NULL, 0}, leaf, im->err);
+	if (rc == 0 && want[0] != '\0' && strcmp(leaf, want) != 0) {
+		sheaf_error mine;
+		rc = sheaf_session_branch(in->session, (sheaf_str){NULL, 0}, sheaf_str_of(want),
+		                          NULL, NULL, &mine);
+		if (rc == SHEAF_NOT_FOUND)
+			rc = import_problem(im, "the leaf it names is not there");
+		else if (rc != 0)
+			*im->err = mine;
+	}
+	return rc == 0 && in->named ? rename_if_other(im) : rc;
+}
+
+static int progress_store(import *im)
+{
+	import_inside *in = im->inside;
+	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_BODY_BYTES_MAX);
+	bool log = im->how->take != NULL;
+	sheaf_str between = {NULL, 0};
+	int rc = log ? 0 : gaps_list(im, &between);
+	if (rc != 0)
+		return rc;
+	buf_lit(&body, "{\"import\":{\"format\":\"");
+	buf_str(&body, sheaf_str_of(im->how->is.name));
+	buf_lit(&body, "\",\"file\":");
+	buf_json(&body, im->file);
+	buf_format(&body, ",\"pieces\":%llu,\"records\":%llu,\"bytes\":%llu,\"mtime_ns\":%lld",
+	           (unsigned long long)in->pieces, (unsigned long long)in->emitted,
+	           (unsigned long long)in->file_bytes, (long long)in->file_mtime_ns);
+	buf_format(&body, ",\"crc\":%lu", (unsigned long)in->crc);
+	if (log && !source_ended(im->source))
+		buf_lit(&body, ",\"open_end\":true");
+	if (between.ptr != NULL) {
+		buf_lit(&body, ",\"between\":[");
+		buf_str(&body, between);
+		buf_char(&body, ']');
+	}
+	buf_lit(&body, "}}");
+	rc = buf_status(&body, im->err);
+	if (rc == 0)
+		rc = sheaf_session_append_json(in->session, SHEAF_STR("import"), buf_view(&body),
+		                               NULL, NULL, NULL, im->err);
+	return rc;
+}
+
+static int session_say(import *im, int32_t state)
+{
+	import_inside *in = im->inside;
+	const sheaf_imported *said;
+	sheaf_imported one = {
+		.key = {in->options.app, in->options.user, sheaf_str_of(in->session_id)},
+		.format = im->how->is.name,
+		.file = im->file,
+		.state = state,
+		.partial = in->partial,
+		.pieces = in->pieces,
+		.kept = in->kept,
+		.records = in->records,
+		.mended = in->mended,
+	};
+	int rc = report_session(in->report, &one, &said, im->err);
+	if (rc == 0 && in->options.on_session != NULL)
+		in->options.on_session(in->options.ctx, said);
+	return rc;
+}
+
+int session_end(import *im)
+{
+	import_inside *in = im->inside;
+	if (in->session_id[0] == '\0')
+		return 0;
+	int rc = import_flush(im);
+	bool grown = in->emitted > in->done.records;
+	if (rc == 0 && in->emitted < in->done.records)
+		return IMPORT_CHANGED;
+	if (rc == 0 && grown && !in->options.dry_run)
+		rc = settle(im);
+	if (rc == 0 && grown && !in->options.dry_run)
+		rc = progress_store(im);
+	if (rc == 0)
+		rc = session_say(im, !grown            ? SHEAF_IMPORT_SAME
+		                     : in->version > 1 ? SHEAF_IMPORT_CHANGED
+		                     : in->existed     ? SHEAF_IMPORT_GROWN
+		                                       : SHEAF_IMPORT_NEW);
+	sheaf_session_close(in->session);
+	in->session = NULL;
+	in->session_id[0] = '\0';
+	return rc;
+}

@@ -1,0 +1,167 @@
+/* Which files are imported: the one named, or all below a directory that a converter knows. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "base/io.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "convert/import_inside.h"
+
+#define DEPTH_MAX 32
+#define PATH_BYTES_MAX 4096
+
+typedef struct names {
+	char **items;
+	size_t count, room;
+} names;
+
+static void names_free(names *n)
+{
+	for (size_t i = 0; i < n->count; i++)
+		mem_free(n->items[i]);
+	mem_free(n->items);
+}
+
+/* Adds DIR/NAME. */
+static int names_add(names *n, sheaf_str dir, const char *name)
+{
+	_cleanup_(buf_free) buf path = BUF_INIT(PATH_BYTES_MAX);
+	void *items = n->items;
+	buf_str(&path, dir);
+	if (dir.len != 0 && dir.ptr[dir.len - 1] != '/')
+		buf_char(&path, '/');
+	buf_str(&path, sheaf_str_of(name));
+	if (path.status == SHEAF_TOO_LARGE)
+		return 0;
+	if (path.status != 0 || mem_grow(&items, &n->room, n->count + 1, sizeof(*n->items)) != 0)
+		return SHEAF_NOMEM;
+	n->items = items;
+	n->items[n->count] = mem_dup(path.ptr, path.len);
+	if (n->items[n->count] == NULL)
+		return SHEAF_NOMEM;
+	n->count++;
+	return 0;
+}
+
+typedef struct listing {
+	names *names;
+	sheaf_str dir;
+} listing;
+
+static int listing_add(void *ctx, const char *name, unsigned char type)
+{
+	listing *l = ctx;
+	if (type != DT_REG && type != DT_DIR && type != DT_UNKNOWN)
+		return 0;
+	return names_add(l->names, l->dir, name);
+}
+
+/* Sorted, so that what is imported does not depend on the order of a directory. */
+static void names_sort(names *n)
+{
+	for (size_t gap = n->count / 2; gap > 0; gap /= 2) {
+		for (size_t i = gap; i < n->count; i++) {
+			char *item = n->items[i];
+			size_t k = i;
+			for (; k >= gap && strcmp(n->items[k - gap], item) > 0; k -= gap)
+				n->items[k] = n->items[k - gap];
+			n->items[k] = item;
+		}
+	}
+}
+
+/* Opens a directory; -1 with errno ENOTDIR for what is none. */
+static int dir_open(const char *path)
+{
+	return io_open_root(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+}
+
+static int dir_list(names *out, const char *path, sheaf_error *err)
+{
+	_cleanup_(io_closep) int fd = dir_open(path);
+	listing l = {out, sheaf_str_of(path)};
+	if (fd < 0)
+		return err_sys(err, errno == EACCES ? SHEAF_DENIED : SHEAF_STORAGE, errno, "%s",
+		               path);
+	int rc = io_each_name(fd, listing_add, &l);
+	if (rc == SHEAF_NOMEM)
+		return err_nomem(err);
+	if (rc != 0)
+		return err_sys(err, SHEAF_STORAGE, errno, "%s", path);
+	names_sort(out);
+	return 0;
+}
+
+/* A file below a directory: what is of no format is passed over, and what fails is a problem. */
+static int file_below(report *r, sheaf_store *store, const sheaf_import_options *options,
+                      const char *path, sheaf_error *err)
+{
+	sheaf_error mine = {0};
+	int rc = import_file(r, store, options, sheaf_str_of(path), &mine);
+	if (rc == 0 || rc == SHEAF_FORMAT)
+		return 0;
+	if (rc == SHEAF_NOT_FOUND || rc == SHEAF_DENIED || rc == SHEAF_LIMIT || rc == SHEAF_INVALID)
+		return report_problem(r, sheaf_str_of(path), 0, sheaf_str_of(mine.message), err);
+	*err = mine;
+	return rc;
+}
+
+static bool is_dir(const char *path)
+{
+	_cleanup_(io_closep) int fd = dir_open(path);
+	return fd >= 0;
+}
+
+static int walk(report *r, sheaf_store *store, const sheaf_import_options *options, const char *top,
+                sheaf_error *err)
+{
+	names levels[DEPTH_MAX] = {0};
+	size_t at[DEPTH_MAX] = {0}, depth = 0;
+	int rc = dir_list(&levels[0], top, err);
+	while (rc == 0) {
+		if (at[depth] == levels[depth].count) {
+			names_free(&levels[depth]);
+			levels[depth] = (names){0};
+			at[depth] = 0;
+			if (depth-- == 0)
+				break;
+			continue;
+		}
+		const char *path = levels[depth].items[at[depth]++];
+		if (!is_dir(path))
+			rc = file_below(r, store, options, path, err);
+		else if (depth + 1 < DEPTH_MAX)
+			rc = dir_list(&levels[++depth], path, err);
+	}
+	for (size_t i = 0; i < DEPTH_MAX; i++)
+		names_free(&levels[i]);
+	return rc;
+}
+
+int sheaf_import(sheaf_import_report **out, sheaf_store *store, sheaf_str path,
+                 const sheaf_import_options *options, sheaf_error *err)
+{
+	sheaf_error mine = {0};
+	if (out == NULL || store == NULL || path.len == 0)
+		return err_set(err, SHEAF_INVALID, "an import needs a store, a path and a place");
+	sheaf_import_options whole = SHEAF_IMPORT_OPTIONS_INIT;
+	if (options != NULL)
+		memcpy(&whole, options,
+		       options->size < sizeof(whole) ? options->size : sizeof(whole));
+	if (whole.format.len != 0 && converter_named(whole.format) == NULL)
+		return err_set(err, SHEAF_INVALID, "there is no format of that name");
+	report *r = report_new();
+	char *name = mem_dup(path.ptr, path.len);
+	int rc = r != NULL && name != NULL ? 0 : err_nomem(&mine);
+	if (rc == 0)
+		rc = is_dir(name) ? walk(r, store, &whole, name, &mine)
+		                  : import_file(r, store, &whole, sheaf_str_of(name), &mine);
+	mem_free(name);
+	if (rc != 0 && err != NULL)
+		*err = mine;
+	*out = r != NULL ? &r->is : NULL;
+	return rc;
+}

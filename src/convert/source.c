@@ -1,0 +1,159 @@
+/* Reads a file in lines with one buffer that grows to the longest line and no further. */
+#include "convert/source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "base/err.h"
+#include "base/io.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#define CHUNK ((size_t)256 << 10)
+#define HEAD_BYTES ((size_t)64 << 10)
+
+struct source {
+	int fd;
+	uint64_t at; /* where the next bytes of the file are read */
+	char *ptr;   /* [from, len) is read and not given out */
+	size_t from, len, room;
+	size_t scanned; /* up to here there is no line break */
+	uint64_t given;
+	bool ended;
+	bool eof;
+};
+
+int source_open(source **out, const char *path, sheaf_error *err)
+{
+	_cleanup_(source_closep) source *s = mem_zalloc(sizeof(*s));
+	if (s == NULL)
+		return err_nomem(err);
+	s->fd = io_open_root(path, O_RDONLY | O_CLOEXEC, 0);
+	if (s->fd < 0) {
+		int code = errno == ENOENT || errno == ENOTDIR ? SHEAF_NOT_FOUND
+		           : errno == EACCES                   ? SHEAF_DENIED
+		                                               : SHEAF_STORAGE;
+		return err_sys(err, code, errno, "%s", path);
+	}
+	*out = s;
+	s = NULL;
+	return 0;
+}
+
+void source_close(source *s)
+{
+	if (s == NULL)
+		return;
+	if (s->fd >= 0)
+		(void)io_close(s->fd);
+	mem_free(s->ptr);
+	mem_free(s);
+}
+
+void source_closep(source **s)
+{
+	source_close(*s);
+}
+
+/* Reads on; what was given out makes room first. */
+static int fill(source *s, sheaf_error *err)
+{
+	if (s->from != 0) {
+		memmove(s->ptr, s->ptr + s->from, s->len - s->from);
+		s->len -= s->from;
+		s->scanned -= s->from;
+		s->from = 0;
+	}
+	if (s->room - s->len < CHUNK) {
+		size_t room = s->room + (s->room < CHUNK ? 2 * CHUNK : s->room / 2);
+		char *grown = mem_resize(s->ptr, room);
+		if (grown == NULL)
+			return err_nomem(err);
+		s->ptr = grown;
+		s->room = room;
+	}
+	ssize_t n = io_pread(s->fd, s->ptr + s->len, s->room - s->len, (off_t)s->at);
+	if (n < 0)
+		return err_sys(err, SHEAF_STORAGE, errno, "reading");
+	s->at += (uint64_t)n;
+	s->len += (size_t)n;
+	s->eof = n == 0;
+	return 0;
+}
+
+int source_peek(source *s, size_t need, sheaf_str *out, sheaf_error *err)
+{
+	while (s->len - s->from < need && !s->eof) {
+		int rc = fill(s, err);
+		if (rc != 0)
+			return rc;
+	}
+	*out = str_make(s->ptr + s->from, s->len - s->from);
+	return 0;
+}
+
+void source_skip(source *s, size_t bytes)
+{
+	s->from += bytes;
+	s->given += bytes;
+	if (s->scanned < s->from)
+		s->scanned = s->from;
+}
+
+int source_head(source *s, sheaf_str *out, sheaf_error *err)
+{
+	int rc = source_peek(s, HEAD_BYTES, out, err);
+	if (rc == 0 && out->len > HEAD_BYTES)
+		out->len = HEAD_BYTES;
+	return rc;
+}
+
+static int give(source *s, size_t end, bool ended, sheaf_str *line)
+{
+	*line = str_make(s->ptr + s->from, end - s->from);
+	s->ended = ended;
+	s->from = end + ended;
+	s->scanned = s->from;
+	s->given += line->len + ended;
+	return 1;
+}
+
+int source_line(source *s, sheaf_str *line, bool *cut, sheaf_error *err)
+{
+	*cut = false;
+	for (;;) {
+		const char *found = s->len > s->scanned
+		                            ? memchr(s->ptr + s->scanned, '\n', s->len - s->scanned)
+		                            : NULL;
+		size_t end = found != NULL ? (size_t)(found - s->ptr) : s->len;
+		if (end - s->from > SOURCE_PIECE_MAX) {
+			*cut = true;
+			return give(s, s->from + SOURCE_PIECE_MAX, false, line);
+		}
+		if (found != NULL)
+			return give(s, end, true, line);
+		s->scanned = s->len;
+		if (s->eof)
+			return s->from == s->len ? 0 : give(s, s->len, false, line);
+		int rc = fill(s, err);
+		if (rc != 0)
+			return rc;
+	}
+}
+
+bool source_ended(const source *s)
+{
+	return s->ended;
+}
+
+uint64_t source_bytes(const source *s)
+{
+	return s->given;
+}
+
+int source_stat(source *s, io_stat *out, sheaf_error *err)
+{
+	if (io_stat_fd(s->fd, out) == 0)
+		return 0;
+	return err_sys(err, SHEAF_STORAGE, errno, "looking at a file");
+}
