@@ -36,7 +36,8 @@ typedef struct converter {
 	int (*end)(import *im);                   /* after the last piece, before the leaf is set */
 	void (*done)(import *im); /* frees what im->state holds beside the arena; it may be NULL */
 	int (*write)(export *ex);
-	const char *places[4]; /* below a home directory, where its agent keeps sessions */
+	int (*place)(export *ex); /* calls export_place() */
+	const char *places[4];    /* below a home directory, where its agent keeps sessions */
 } converter;
 
 extern const converter convert_pi;

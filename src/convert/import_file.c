@@ -30,6 +30,7 @@ int import_open(import *im, const import_session *session)
 			return rc;
 	}
 	in->done = (progress){0};
+	memset(in->past, 0, sizeof(in->past));
 	in->leaf[0] = im->last[0] = '\0';
 	in->named = false;
 	gaps_reset(&in->gaps);
@@ -38,8 +39,7 @@ int import_open(import *im, const import_session *session)
 	im->time_us = session->created_us;
 	int rc = session_begin(im, session);
 	/* A log holds one session: what has the size and time it had, is what it was. */
-	if (rc == 0 && im->how->take != NULL && in->done.pieces != 0 &&
-	    in->done.bytes == in->file_bytes && in->done.mtime_ns == in->file_mtime_ns)
+	if (rc == 0 && im->how->take != NULL && is_as_imported(im))
 		return IMPORT_SAME;
 	return rc;
 }

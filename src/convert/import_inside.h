@@ -63,7 +63,8 @@ typedef struct import_inside {
 	sheaf_session *session; /* NULL in a dry run of a new one */
 	char session_id[SHEAF_ID_ROOM];
 	bool existed;
-	progress done; /* by earlier imports */
+	progress done;     /* by earlier imports */
+	progress past[32]; /* each of the latest of these, the last first */
 	char leaf[SHEAF_ID_ROOM];
 	buf name;
 	bool named;
@@ -92,11 +93,17 @@ void gaps_end_one(gaps *g); /* a piece begins */
 /* The list, or {NULL,0} if it is too long to be kept. Ends the last gap. */
 int gaps_list(import *im, sheaf_str *out);
 
+/* Digits as a number, and the member of that name as one. */
+uint64_t number_read(sheaf_str text);
+uint64_t members_number(sheaf_str members, const char *name);
+
 /* Bytes in hexadecimal digits. */
 void hex_write(buf *out, sheaf_str bytes);
 
 /* Opens the session of an import and finds out how far earlier ones came. */
 int session_begin(import *im, const import_session *session);
+/* Whether the file has the size and time it had when it was imported. */
+bool is_as_imported(const import *im);
 /* Appends what waits, the leaf and the name if they moved, and how far this import came. */
 int session_end(import *im);
 

@@ -11,16 +11,21 @@ static void records_freep(sheaf_records **records)
 	sheaf_records_free(*records);
 }
 
-static uint64_t number_of(sheaf_str members, const char *name)
+uint64_t number_read(sheaf_str text)
 {
-	sheaf_str text = members_find(members, name);
 	uint64_t number = 0;
 	for (size_t i = 0; i < text.len && text.ptr[i] >= '0' && text.ptr[i] <= '9'; i++)
 		number = number * 10 + (uint64_t)(text.ptr[i] - '0');
 	return number;
 }
 
-/* The last import says how far it came; from which file does not matter: files are moved. */
+uint64_t members_number(sheaf_str members, const char *name)
+{
+	return number_read(members_find(members, name));
+}
+
+/* The last import says how far it came; from which file does not matter: files are moved. Those
+ * before it tell a file that is still as it was then. */
 static int progress_find(import *im)
 {
 	import_inside *in = im->inside;
@@ -29,20 +34,43 @@ static int progress_find(import *im)
 	how.backward = 1;
 	how.raw = 1;
 	how.own_only = 1;
-	how.limit = 1;
+	how.limit = COUNT_OF(in->past);
 	how.kinds = SHEAF_KIND_BIT(SHEAF_KIND_IMPORT);
 	int rc = sheaf_session_records(&facts, in->session, &how, im->err);
-	if (rc != 0 || facts->count == 0)
-		return rc;
-	sheaf_str members = members_inside(members_find(facts->items[0]->body, "import"));
-	in->done = (progress){
-		.pieces = number_of(members, "pieces"),
-		.records = number_of(members, "records"),
-		.bytes = number_of(members, "bytes"),
-		.mtime_ns = (int64_t)number_of(members, "mtime_ns"),
-		.crc = (uint32_t)number_of(members, "crc"),
-	};
-	return 0;
+	for (size_t i = 0; rc == 0 && i < facts->count; i++) {
+		sheaf_str members = members_inside(members_find(facts->items[i]->body, "import"));
+		in->past[i] = (progress){
+			.pieces = members_number(members, "pieces"),
+			.records = members_number(members, "records"),
+			.bytes = members_number(members, "bytes"),
+			.mtime_ns = (int64_t)members_number(members, "mtime_ns"),
+			.crc = (uint32_t)members_number(members, "crc"),
+		};
+	}
+	in->done = in->past[0];
+	return rc;
+}
+
+bool is_as_imported(const import *im)
+{
+	const import_inside *in = im->inside;
+	for (size_t i = 0; i < COUNT_OF(in->past) && in->past[i].pieces != 0; i++) {
+		if (in->past[i].bytes == in->file_bytes &&
+		    in->past[i].mtime_ns == in->file_mtime_ns)
+			return true;
+	}
+	return false;
+}
+
+/* Whether it is a beginning of what was imported, as an import saw it. */
+static bool is_beginning(const import *im)
+{
+	const import_inside *in = im->inside;
+	for (size_t i = 0; i < COUNT_OF(in->past) && in->past[i].pieces != 0; i++) {
+		if (in->past[i].pieces == in->pieces && in->past[i].crc == in->crc)
+			return true;
+	}
+	return false;
 }
 
 static int key_make(import *im, const import_session *session, sheaf_key *key)
@@ -187,7 +215,7 @@ int session_end(import *im)
 		return 0;
 	int rc = import_flush(im);
 	bool grown = in->emitted > in->done.records;
-	if (rc == 0 && in->emitted < in->done.records)
+	if (rc == 0 && in->pieces < in->done.pieces && !is_beginning(im))
 		return IMPORT_CHANGED;
 	if (rc == 0 && grown && !in->options.dry_run)
 		rc = settle(im);

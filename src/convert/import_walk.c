@@ -115,6 +115,12 @@ static bool is_dir(const char *path)
 	return fd >= 0;
 }
 
+static bool is_there(const char *path)
+{
+	_cleanup_(io_closep) int fd = io_open_root(path, O_RDONLY | O_CLOEXEC, 0);
+	return fd >= 0;
+}
+
 static int walk(report *r, sheaf_store *store, const sheaf_import_options *options, const char *top,
                 sheaf_error *err)
 {
@@ -164,4 +170,68 @@ int sheaf_import(sheaf_import_report **out, sheaf_store *store, sheaf_str path,
 		*err = mine;
 	*out = r != NULL ? &r->is : NULL;
 	return rc;
+}
+
+/* ---- Places --------------------------------------------------------------- */
+
+typedef struct places {
+	sheaf_import_places is; /* first: the caller's pointer is also this struct's */
+	arena *arena;
+	sheaf_import_place **items;
+	size_t room;
+} places;
+
+static int place_add(places *p, const converter *how, sheaf_str home, const char *below)
+{
+	_cleanup_(buf_free) buf path = BUF_INIT(PATH_BYTES_MAX);
+	void *items = p->items;
+	int ok = 1;
+	buf_str(&path, home);
+	buf_char(&path, '/');
+	buf_str(&path, sheaf_str_of(below));
+	buf_nul(&path);
+	if (path.status == SHEAF_TOO_LARGE || (path.status == 0 && !is_there(path.ptr)))
+		return 0;
+	if (path.status != 0 || mem_grow(&items, &p->room, p->is.count + 1, sizeof(*p->items)) != 0)
+		return SHEAF_NOMEM;
+	p->items = items;
+	sheaf_import_place *place = arena_alloc(p->arena, sizeof(*place));
+	if (place == NULL)
+		return SHEAF_NOMEM;
+	*place = (sheaf_import_place){how->is.name, arena_dup(p->arena, buf_view(&path), &ok)};
+	p->items[p->is.count++] = place;
+	p->is.items = (const sheaf_import_place *const *)p->items;
+	return ok ? 0 : SHEAF_NOMEM;
+}
+
+int sheaf_import_find(sheaf_import_places **out, sheaf_str home, sheaf_error *err)
+{
+	const converter *how;
+	arena *a = arena_new();
+	places *p = a != NULL ? arena_zalloc(a, sizeof(*p)) : NULL;
+	int rc = p != NULL ? 0 : SHEAF_NOMEM;
+	if (p != NULL)
+		p->arena = a;
+	for (size_t i = 0; rc == 0 && (how = converter_at(i)) != NULL; i++) {
+		for (size_t k = 0; rc == 0 && k < COUNT_OF(how->places) && how->places[k] != NULL;
+		     k++)
+			rc = place_add(p, how, home, how->places[k]);
+	}
+	if (rc == 0) {
+		*out = &p->is;
+		return 0;
+	}
+	if (p != NULL)
+		mem_free(p->items);
+	arena_free(a);
+	return err_nomem(err);
+}
+
+void sheaf_import_places_free(const sheaf_import_places *found)
+{
+	places *p = (places *)(uintptr_t)(const void *)found;
+	if (p == NULL)
+		return;
+	mem_free(p->items);
+	arena_free(p->arena);
 }

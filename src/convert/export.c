@@ -1,0 +1,200 @@
+/* Exporting a session: as it came where it came from that format, else as a converter writes it. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "convert/export_inside.h"
+#include "convert/import_inside.h"
+
+#define PAGE_RECORDS 32
+
+/* ---- The report ----------------------------------------------------------- */
+
+static export_report *export_report_new(void)
+{
+	_cleanup_(arena_freep) arena *a = arena_new();
+	export_report *r = a != NULL ? arena_zalloc(a, sizeof(*r)) : NULL;
+	if (r == NULL)
+		return NULL;
+	r->arena = a;
+	a = NULL;
+	return r;
+}
+
+void sheaf_export_report_free(const sheaf_export_report *done)
+{
+	export_report *r = (export_report *)(uintptr_t)(const void *)done;
+	if (r == NULL)
+		return;
+	mem_free(r->losses);
+	arena_free(r->arena);
+}
+
+int export_loss(export *ex, const char *what)
+{
+	export_report *r = ex->inside->report;
+	for (size_t i = 0; i < r->is.loss_count; i++) {
+		if (strcmp(r->losses[i]->what, what) == 0) {
+			r->losses[i]->count++;
+			return 0;
+		}
+	}
+	void *list = r->losses;
+	if (mem_grow(&list, &r->loss_room, r->is.loss_count + 1, sizeof(*r->losses)) != 0)
+		return err_nomem(ex->err);
+	r->losses = list;
+	sheaf_export_loss *loss = arena_alloc(r->arena, sizeof(*loss));
+	if (loss == NULL)
+		return err_nomem(ex->err);
+	*loss = (sheaf_export_loss){what, 1};
+	r->losses[r->is.loss_count++] = loss;
+	r->is.losses = (const sheaf_export_loss *const *)r->losses;
+	return 0;
+}
+
+int export_place(export *ex, const char *format, ...)
+{
+	export_report *r = ex->inside->report;
+	char path[4096];
+	int ok = 1;
+	va_list args;
+	va_start(args, format);
+	int len = vsnprintf(path, sizeof(path), format, args);
+	va_end(args);
+	if (len < 0 || (size_t)len >= sizeof(path))
+		return 0;
+	r->is.path = arena_dup(r->arena, str_make(path, (size_t)len), &ok);
+	return ok ? 0 : err_nomem(ex->err);
+}
+
+/* ---- What converters call ------------------------------------------------- */
+
+int export_write(export *ex, sheaf_str bytes)
+{
+	if (bytes.len == 0)
+		return 0;
+	int rc = ex->inside->write(ex->inside->ctx, bytes);
+	return rc != 0 ? err_set(ex->err, rc, "writing the export failed") : 0;
+}
+
+int export_path(export *ex, const sheaf_records **out)
+{
+	export_inside *in = ex->inside;
+	int rc = 0;
+	if (in->path == NULL)
+		rc = sheaf_session_path(&in->path, ex->session, ex->options.branch,
+		                        ex->options.leaf, 0, ex->err);
+	*out = in->path;
+	return rc;
+}
+
+int export_records(export *ex, uint64_t *seq, const sheaf_records **out)
+{
+	export_inside *in = ex->inside;
+	sheaf_read_options how = SHEAF_READ_OPTIONS_INIT;
+	how.limit = PAGE_RECORDS;
+	how.from_seq = (*seq != 0 ? *seq : ex->from_seq) + 1;
+	sheaf_records_free(in->page);
+	in->page = NULL;
+	int rc = sheaf_session_records(&in->page, ex->session, &how, ex->err);
+	if (rc != 0)
+		return rc;
+	*out = in->page;
+	if (in->page->count == 0)
+		return 0;
+	*seq = in->page->items[in->page->count - 1]->seq;
+	return 1;
+}
+
+/* ---- The whole ------------------------------------------------------------ */
+
+static int same_write(export *ex, const imported *was, bool *done)
+{
+	bool changed, log = ex->how->take != NULL;
+	*done = false;
+	if (was->seq == 0 || (!log && was->between.ptr == NULL))
+		return 0;
+	int rc = imported_changed(ex, was, &changed);
+	if (rc != 0 || (changed && (!log || was->open_end)))
+		return rc;
+	rc = pieces_write(ex, was);
+	*done = !changed;
+	ex->inside->report->is.verbatim = !changed;
+	ex->from_seq = was->seq;
+	return rc;
+}
+
+static int export_run(export *ex)
+{
+	_cleanup_(imported_free) imported was = {0};
+	bool done;
+	int rc = imported_find(ex, &was);
+	if (rc == 0)
+		rc = same_write(ex, &was, &done);
+	if (rc != 0 || (done && ex->how->place == NULL))
+		return rc;
+	if (ex->how->place != NULL)
+		rc = ex->how->place(ex);
+	if (rc != 0 || done)
+		return rc;
+	if (ex->how->write == NULL)
+		return err_set(ex->err, SHEAF_UNSUPPORTED, "%s cannot be written",
+		               ex->how->is.title);
+	return ex->how->write(ex);
+}
+
+static void inside_free(export_inside *in)
+{
+	sheaf_records_free(in->path);
+	sheaf_records_free(in->page);
+	json_free(in->doc);
+	buf_free(&in->raw);
+}
+
+static void headp_free(sheaf_head_view **head)
+{
+	sheaf_head_view_free(*head);
+}
+
+int sheaf_export(sheaf_export_report **out, sheaf_session *session,
+                 const sheaf_export_options *options, sheaf_write_fn write, void *ctx,
+                 sheaf_error *err)
+{
+	sheaf_error mine = {0};
+	if (out == NULL || session == NULL || options == NULL || write == NULL)
+		return err_set(err, SHEAF_INVALID,
+		               "an export needs a session, a format and a place");
+	const converter *how = converter_named(options->format);
+	if (how == NULL)
+		return err_set(err, SHEAF_INVALID, "there is no format of that name");
+	_cleanup_(arena_freep) arena *a = arena_new();
+	_cleanup_(headp_free) sheaf_head_view *head = NULL;
+	_cleanup_(inside_free) export_inside in = {
+		.write = write, .ctx = ctx, .raw = BUF_INIT(SHEAF_RECORD_BYTES_MAX)};
+	in.report = export_report_new();
+	int rc = a != NULL && in.report != NULL ? 0 : err_nomem(&mine);
+	if (rc == 0)
+		rc = sheaf_session_head(&head, session, &mine);
+	if (rc == 0) {
+		struct export ex = {.how = how,
+		                    .session = session,
+		                    .head = head,
+		                    .arena = a,
+		                    .err = &mine,
+		                    .inside = &in};
+		ex.options = (sheaf_export_options)SHEAF_EXPORT_OPTIONS_INIT;
+		memcpy(&ex.options, options,
+		       options->size < sizeof(ex.options) ? options->size : sizeof(ex.options));
+		rc = export_run(&ex);
+	}
+	if (rc != 0) {
+		sheaf_export_report_free(in.report != NULL ? &in.report->is : NULL);
+		if (err != NULL)
+			*err = mine;
+		return rc;
+	}
+	*out = &in.report->is;
+	return 0;
+}
