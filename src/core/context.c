@@ -473,6 +473,59 @@ static int list_make(list *l, walk *w)
 	return rc;
 }
 
+/* Whether an item is the rest of the reply that the item before it is, or begins. */
+static bool goes_on(const list *l, size_t i)
+{
+	const sheaf_item *item = l->items[i], *before = l->items[i - 1];
+	return item->kind == SHEAF_ITEM_MESSAGE && before->kind == SHEAF_ITEM_MESSAGE &&
+	       str_is(item->message->role, SHEAF_ROLE_ASSISTANT) &&
+	       str_is(before->message->role, SHEAF_ROLE_ASSISTANT) &&
+	       item->entry->kind == SHEAF_KIND_MESSAGE &&
+	       str_is(members_find(item->entry->body, "continues"), "true");
+}
+
+/* A reply that agents wrote down piece by piece, as one message. */
+static const sheaf_item *joined(const sheaf_item *const *items, size_t count, arena *a)
+{
+	size_t part_count = 0, n = 0;
+	for (size_t i = 0; i < count; i++)
+		part_count += items[i]->message->part_count;
+	sheaf_message_view *view = arena_alloc(a, sizeof(*view));
+	const sheaf_part **parts = arena_alloc(a, (part_count + 1) * sizeof(*parts));
+	if (view == NULL || parts == NULL)
+		return NULL;
+	*view = *items[0]->message;
+	view->json = (sheaf_str){NULL, 0};
+	view->parts = parts;
+	view->part_count = part_count;
+	for (size_t i = 0; i < count; i++) {
+		const sheaf_message_view *m = items[i]->message;
+		for (size_t k = 0; k < m->part_count; k++)
+			parts[n++] = m->parts[k];
+		if (m->usage != NULL)
+			view->usage = m->usage;
+		if (m->stop_reason.len != 0)
+			view->stop_reason = m->stop_reason;
+	}
+	return item_of_message(view, items[0]->entry, a);
+}
+
+static int list_join(list *l, walk *w)
+{
+	size_t kept = 0, next;
+	for (size_t i = 0; i < l->count; i = next) {
+		for (next = i + 1; next < l->count && goes_on(l, next);)
+			next++;
+		const sheaf_item *item = next == i + 1 ? l->items[i]
+		                                       : joined(&l->items[i], next - i, w->arena);
+		if (item == NULL)
+			return err_nomem(w->err);
+		l->items[kept++] = item;
+	}
+	l->count = kept;
+	return 0;
+}
+
 static settings settings_find(const walk *w)
 {
 	settings found = {0};
@@ -548,6 +601,8 @@ static int result_make(result *r, walk *w, const sheaf_context_options *options)
 	int rc = list_make(&l, w);
 	if (rc == 0)
 		rc = check_lost(w, OPTION(options, allow_damage, 0) != 0);
+	if (rc == 0)
+		rc = list_join(&l, w);
 	if (rc == 0)
 		rc = mend_items(&m, l.items, l.count, OPTION(options, provider, ((sheaf_str){0})),
 		                OPTION(options, model, ((sheaf_str){0})), w->arena, w->err);

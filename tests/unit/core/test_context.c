@@ -117,6 +117,39 @@ static void test_only_what_a_model_must_see(void **state)
 	kit_close(&k);
 }
 
+/* The rest of a reply says so: with what it goes on it is one message, answered behind. */
+static void test_a_reply_in_several_entries(void **state)
+{
+	(void)state;
+	kit k;
+	kit_open(&k);
+	kit_script(&k, "u1=u:hi");
+	k.entry.extra = SHEAF_STR("{\"continues\":true}");
+	kit_script(&k, "a0=a:think"); /* goes on nothing: a user's word is before it */
+	kit_script(&k, "a1=a:c1 a2=a:c2");
+	k.entry.extra = (sheaf_str){NULL, 0};
+	kit_script(&k, "t1=t:r1 t2=t:r2 a3=a:one a4=a:two");
+
+	const sheaf_context *c = kit_context(&k, NULL);
+	assert_string_equal(kit_spell(&k, c), "u1 a0 t1 t2 a3 a4");
+	const sheaf_message_view *m = c->items[1]->message;
+	assert_int_equal(m->part_count, 3);
+	kit_str(m->parts[0]->text, "think");
+	kit_str(m->parts[1]->id, "1");
+	kit_str(m->parts[2]->id, "2");
+	assert_null(m->json.ptr);
+	assert_int_equal(c->note_count, 0);
+	sheaf_context_free(c);
+
+	sheaf_context_options o = options();
+	o.leaf = SHEAF_STR("a1");
+	c = kit_context(&k, &o);
+	assert_string_equal(kit_spell(&k, c), "u1 a0 !1");
+	assert_int_equal(c->items[1]->message->part_count, 2);
+	sheaf_context_free(c);
+	kit_close(&k);
+}
+
 static void test_message_bytes_are_exact(void **state)
 {
 	(void)state;
@@ -604,6 +637,7 @@ int main(void)
 		cmocka_unit_test(test_before_the_first_entry),
 		cmocka_unit_test(test_path_of_a_leaf),
 		cmocka_unit_test(test_only_what_a_model_must_see),
+		cmocka_unit_test(test_a_reply_in_several_entries),
 		cmocka_unit_test(test_message_bytes_are_exact),
 		cmocka_unit_test(test_prompt_before_reply),
 		cmocka_unit_test(test_settings_from_the_path),
