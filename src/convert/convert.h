@@ -72,6 +72,7 @@ typedef struct import_record {
 	int64_t time_us;  /* 0: as the record before */
 	sheaf_str turn;
 	sheaf_str agent;
+	bool continues; /* an assistant's message that goes on the one before it */
 } import_record;
 
 /*
@@ -87,6 +88,9 @@ int import_add(import *im, const import_record *record);
 
 /* The same with a message as the body; type and body of `record` are not looked at. */
 int import_message(import *im, sheaf_message *message, const import_record *record);
+
+/* A message's JSON, owned by it. One that cannot be kept is a problem, json->ptr is NULL then. */
+int import_json(import *im, sheaf_message *message, sheaf_str *json);
 
 /* Where the conversation stands, an entry's id; without it, at the last entry. */
 int import_leaf(import *im, sheaf_str id);

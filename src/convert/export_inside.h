@@ -27,6 +27,7 @@ typedef struct imported {
 	uint64_t seq; /* of its fact; 0: there was none */
 	uint64_t pieces;
 	bool open_end;
+	bool inherited;       /* by a fork, with what it counts */
 	sheaf_records *facts; /* holds `between` */
 	sheaf_str between;    /* the list's inside, or {NULL,0} */
 } imported;

@@ -19,6 +19,7 @@
 #include "base/str.h"
 #include "base/utf8.h"
 #include "entry/members.h"
+#include "entry/message.h"
 
 #define BATCH_RECORDS 1000
 #define BATCH_BYTES ((size_t)4 << 20)
@@ -41,7 +42,10 @@ int import_problem(import *im, const char *format, ...)
 /* The piece as it is: JSON where it can be embedded, else text, else its bytes in hexadecimal. */
 static void raw_write(buf *out, sheaf_str raw)
 {
-	if (json_check(raw, JSON_NONE, NULL) == 0) {
+	int rc = json_check(raw, JSON_NONE, NULL);
+	if (rc == SHEAF_NOMEM) {
+		out->status = rc;
+	} else if (rc == 0) {
 		buf_lit(out, ",\"raw\":");
 		buf_str(out, raw);
 	} else if (utf8_valid(raw)) {
@@ -319,14 +323,20 @@ int import_add(import *im, const import_record *record)
 		whole.time_us = im->time_us;
 	im->time_us = whole.time_us;
 	in->emitted++;
-	if (in->emitted <= in->done.records || in->options.dry_run)
+	if (in->emitted <= in->done.records)
 		return 0;
+	if (in->options.dry_run) {
+		in->records++;
+		return 0;
+	}
 
 	_cleanup_(buf_free) buf extra = BUF_INIT(SHEAF_RECORD_BYTES_MAX);
 	bool is_source = str_is(sheaf_str_of(record->type), "source");
 	if (!is_source) {
 		buf_lit(&extra, "{\"origin\":");
 		origin_write(im, &extra, first);
+		if (record->continues)
+			buf_lit(&extra, ",\"continues\":true");
 		buf_char(&extra, '}');
 	}
 	int rc = buf_status(&extra, im->err);
@@ -336,18 +346,29 @@ int import_add(import *im, const import_record *record)
 	                is_source ? (sheaf_str){NULL, 0} : buf_view(&extra), first);
 }
 
+int import_json(import *im, sheaf_message *message, sheaf_str *json)
+{
+	sheaf_error mine;
+	int rc = message_finish(message, json, &mine);
+	im->inside->mended += sheaf_message_mended(message);
+	if (rc == 0)
+		return 0;
+	*json = (sheaf_str){NULL, 0};
+	return rc == SHEAF_NOMEM ? err_nomem(im->err) : import_problem(im, "%s", mine.message);
+}
+
 int import_message(import *im, sheaf_message *message, const import_record *record)
 {
 	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_RECORD_BYTES_MAX);
 	import_record whole = *record;
-	sheaf_str json = sheaf_message_json(message);
-	im->inside->mended += sheaf_message_mended(message);
-	if (json.ptr == NULL)
-		return import_problem(im, "a message that cannot be kept as one");
+	sheaf_str json;
+	int rc = import_json(im, message, &json);
+	if (rc != 0 || json.ptr == NULL)
+		return rc;
 	buf_lit(&body, "{\"message\":");
 	buf_str(&body, json);
 	buf_char(&body, '}');
-	int rc = buf_status(&body, im->err);
+	rc = buf_status(&body, im->err);
 	whole.type = "message";
 	whole.body = buf_view(&body);
 	return rc == 0 ? import_add(im, &whole) : rc;

@@ -47,11 +47,13 @@ int import_open(import *im, const import_session *session)
 /* ---- One file ------------------------------------------------------------ */
 
 /* The last line may be in the writing: it is taken only when it is whole. */
-static bool is_unfinished(import *im, sheaf_str line, bool cut)
+static int check_finished(import *im, sheaf_str line, bool cut)
 {
 	if (cut || source_ended(im->source))
-		return false;
-	return json_parse(&im->inside->doc, line, NULL) != 0;
+		return 0;
+	int rc = json_parse(&im->inside->doc, line, im->err);
+	im->inside->partial = rc == SHEAF_FORMAT;
+	return rc == SHEAF_FORMAT ? 0 : rc;
 }
 
 static int lines_read(import *im)
@@ -62,10 +64,9 @@ static int lines_read(import *im)
 		int rc = source_line(im->source, &line, &cut, im->err);
 		if (rc <= 0)
 			return rc;
-		if (is_unfinished(im, line, cut || was_cut)) {
-			im->inside->partial = true;
-			return 0;
-		}
+		rc = check_finished(im, line, cut || was_cut);
+		if (rc != 0 || im->inside->partial)
+			return rc;
 		rc = piece_begin(im, line, cut);
 		if (rc == 0 && (cut || was_cut))
 			rc = was_cut ? 0 : import_problem(im, "longer than a record may be");

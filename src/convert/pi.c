@@ -160,11 +160,11 @@ static int content_json(import *im, buf *out, value content)
 		return err_nomem(im->err);
 	sheaf_message_mend_text(m, 1);
 	content_put(m, content);
-	sheaf_str json = sheaf_message_json(m);
-	if (json.ptr == NULL)
-		return import_problem(im, "content that cannot be kept as such");
-	buf_str(out, members_find(members_inside(json), "content"));
-	return 0;
+	sheaf_str json;
+	int rc = import_json(im, m, &json);
+	buf_str(out,
+	        json.ptr != NULL ? members_find(members_inside(json), "content") : SHEAF_STR("[]"));
+	return rc;
 }
 
 /* Roles whose members are theirs alone: a command that the user ran, and the like. */

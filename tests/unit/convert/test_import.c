@@ -1,0 +1,291 @@
+/* Importing again, and files that are not what they should be. */
+#include "unit/convert/convert_kit.h"
+#include "support/fail_alloc.h"
+
+#define HEADER                                                                                          \
+	"{\"type\":\"session\",\"version\":3,\"id\":\"s1\",\"timestamp\":\"2026-11-14T22:58:25.886Z\"," \
+	"\"cwd\":\"/p\"}\n"
+#define ENTRY(id, parent, text)                                                                          \
+	"{\"type\":\"message\",\"id\":\"" id "\",\"parentId\":" parent                                   \
+	",\"timestamp\":\"2026-11-14T22:58:25.920Z\",\"message\":{\"role\":\"user\",\"content\":\"" text \
+	"\"}}\n"
+#define FIRST HEADER ENTRY("a", "null", "one") ENTRY("b", "\"a\"", "two")
+
+static char path[128];
+
+static void file_make(kit *k, const char *text, size_t len)
+{
+	(void)snprintf(path, sizeof(path), "%s/x.jsonl", kit_dir(k));
+	file_write(path, text, len);
+}
+
+static const sheaf_imported *import_text(kit *k, const char *text)
+{
+	file_make(k, text, strlen(text));
+	kit_import(k, path);
+	assert_int_equal(k->report->session_count, 1);
+	return k->report->sessions[0];
+}
+
+static uint64_t revision(kit *k, const char *id)
+{
+	sheaf_session *s = kit_session(k, id);
+	sheaf_head_view *head;
+	assert_int_equal(sheaf_session_head(&head, s, &k->err), 0);
+	uint64_t n = head->info->revision;
+	sheaf_head_view_free(head);
+	sheaf_session_close(s);
+	return n;
+}
+
+static void same(kit *k, const char *id)
+{
+	sheaf_session *s = kit_session(k, id);
+	kit_same(k, s, "pi", path);
+	sheaf_session_close(s);
+}
+
+static void test_again(void **state)
+{
+	(void)state;
+	kit k;
+	kit_open(&k);
+	const sheaf_imported *got = import_text(&k, FIRST);
+	assert_int_equal(got->state, SHEAF_IMPORT_NEW);
+	assert_int_equal(got->records, 3);
+	uint64_t was = revision(&k, "pi.s1");
+	/* The same time and size; another time; another place. */
+	kit_import(&k, path);
+	assert_int_equal(k.report->sessions[0]->state, SHEAF_IMPORT_SAME);
+	assert_int_equal(import_text(&k, FIRST)->state, SHEAF_IMPORT_SAME);
+	(void)snprintf(path, sizeof(path), "%s/moved.jsonl", kit_dir(&k));
+	file_write(path, FIRST, strlen(FIRST));
+	kit_import(&k, path);
+	assert_int_equal(k.report->sessions[0]->state, SHEAF_IMPORT_SAME);
+	assert_int_equal(revision(&k, "pi.s1"), was);
+	kit_close(&k);
+}
+
+static void test_grown(void **state)
+{
+	(void)state;
+	kit k;
+	char line[256];
+	kit_open(&k);
+	(void)import_text(&k, FIRST);
+	const sheaf_imported *got = import_text(&k, FIRST ENTRY("c", "\"b\"", "three"));
+	assert_int_equal(got->state, SHEAF_IMPORT_GROWN);
+	assert_int_equal(got->records, 1);
+	assert_int_equal(got->pieces, 4);
+	same(&k, "pi.s1");
+	sheaf_session *s = kit_session(&k, "pi.s1");
+	kit_path(&k, s, line, sizeof(line));
+	assert_string_equal(line, "a b c");
+	sheaf_session_close(s);
+	kit_close(&k);
+}
+
+static void test_cut_in_a_line(void **state)
+{
+	(void)state;
+	static const char whole[] = FIRST ENTRY("c", "\"b\"", "three");
+	kit k;
+	kit_open(&k);
+	for (size_t len = strlen(FIRST) + 1; len < strlen(whole) - 2; len += 17) {
+		char text[1024];
+		memcpy(text, whole, len);
+		text[len] = '\0';
+		const sheaf_imported *got = import_text(&k, text);
+		assert_int_equal(got->partial, 1);
+		assert_int_equal(got->pieces, 3);
+	}
+	/* A last line that is whole but for its line break is taken, and written so. */
+	char text[1024];
+	memcpy(text, whole, sizeof(whole));
+	text[strlen(whole) - 1] = '\0';
+	const sheaf_imported *got = import_text(&k, text);
+	assert_int_equal(got->partial, 0);
+	assert_int_equal(got->pieces, 4);
+	same(&k, "pi.s1");
+	got = import_text(&k, whole);
+	assert_int_equal(got->state, SHEAF_IMPORT_SAME);
+	got = import_text(&k, FIRST ENTRY("c", "\"b\"", "three") ENTRY("d", "\"c\"", "four"));
+	assert_int_equal(got->records, 1);
+	same(&k, "pi.s1");
+	kit_close(&k);
+}
+
+static void test_changed(void **state)
+{
+	(void)state;
+	static const char other[] = HEADER ENTRY("a", "null", "uno") ENTRY("b", "\"a\"", "two");
+	kit k;
+	kit_open(&k);
+	(void)import_text(&k, FIRST);
+	uint64_t was = revision(&k, "pi.s1");
+	file_make(&k, other, strlen(other));
+	assert_int_equal(kit_try(&k, path, NULL), 0);
+	assert_int_equal(k.report->problem_total, 1);
+	assert_int_equal(k.report->session_count, 1);
+	assert_str(k.report->sessions[0]->key.session, "pi.s1~2");
+	assert_int_equal(k.report->sessions[0]->state, SHEAF_IMPORT_CHANGED);
+	assert_int_equal(revision(&k, "pi.s1"), was);
+	same(&k, "pi.s1~2");
+	/* Once is enough. */
+	assert_int_equal(kit_try(&k, path, NULL), 0);
+	assert_int_equal(k.report->sessions[0]->state, SHEAF_IMPORT_SAME);
+	/* Shorter than it was is changed, too. */
+	file_make(&k, HEADER ENTRY("a", "null", "one"), strlen(HEADER ENTRY("a", "null", "one")));
+	assert_int_equal(kit_try(&k, path, NULL), 0);
+	assert_str(k.report->sessions[0]->key.session, "pi.s1~3");
+	kit_close(&k);
+}
+
+static void test_damaged(void **state)
+{
+	(void)state;
+	static const char text[] = HEADER ENTRY(
+		"a", "null", "one") "{\"type\":\"mess\n"
+				    "\0\0\0\0\n"
+				    "\n"
+				    "\xff\xfe\n"
+				    "[1,2]\n" ENTRY("b", "\"gone\"", "two")
+					    ENTRY("a", "null", "again")
+						    ENTRY("c", "\"a\"", "bro\\ud800ken \xc3");
+	static const uint64_t lines[] = {3, 4, 5, 6, 7, 8, 9};
+	kit k;
+	char line[256];
+	kit_open(&k);
+	file_make(&k, text, sizeof(text) - 1);
+	assert_int_equal(kit_try(&k, path, NULL), 0);
+	assert_int_equal(k.report->problem_total, COUNT_OF(lines));
+	for (size_t i = 0; i < COUNT_OF(lines); i++) {
+		bool found = false;
+		for (size_t j = 0; j < COUNT_OF(lines); j++)
+			found = found || k.report->problems[j]->line == lines[i];
+		assert_true(found);
+		assert_str(k.report->problems[i]->file, path);
+	}
+	assert_int_equal(k.report->sessions[0]->kept, 8);
+	assert_int_equal(k.report->sessions[0]->mended, 2);
+	same(&k, "pi.s1");
+	sheaf_session *s = kit_session(&k, "pi.s1");
+	kit_path(&k, s, line, sizeof(line));
+	assert_string_equal(line, "a c");
+	sheaf_session_close(s);
+	/* And again nothing. */
+	assert_int_equal(kit_try(&k, path, NULL), 0);
+	assert_int_equal(k.report->sessions[0]->state, SHEAF_IMPORT_SAME);
+	kit_close(&k);
+}
+
+static void test_no_session(void **state)
+{
+	(void)state;
+	kit k;
+	sheaf_import_options how = SHEAF_IMPORT_OPTIONS_INIT;
+	kit_open(&k);
+	file_make(&k, "", 0);
+	assert_int_equal(kit_try(&k, path, NULL), SHEAF_FORMAT);
+	file_make(&k, "{}\n", 3);
+	assert_int_equal(kit_try(&k, path, NULL), SHEAF_FORMAT);
+	assert_int_equal(kit_try(&k, kit_dir(&k), NULL), 0);
+	assert_int_equal(k.report->skipped_count, 1);
+	assert_int_equal(kit_try(&k, "/nowhere/at/all", NULL), SHEAF_NOT_FOUND);
+	how.format = SHEAF_STR("nothing");
+	assert_int_equal(kit_try(&k, path, &how), SHEAF_INVALID);
+	/* Told that it is one, it says what is missing. */
+	how.format = SHEAF_STR("pi");
+	assert_int_equal(kit_try(&k, path, &how), 0);
+	assert_int_equal(k.report->session_count, 0);
+	assert_true(k.report->problem_total > 0);
+	kit_close(&k);
+}
+
+static void test_dry_run(void **state)
+{
+	(void)state;
+	kit k;
+	sheaf_import_options how = SHEAF_IMPORT_OPTIONS_INIT;
+	sheaf_key key = sheaf_key_of("pi.s1");
+	sheaf_session *s = NULL;
+	sheaf_session_options open = SHEAF_SESSION_OPTIONS_INIT;
+	kit_open(&k);
+	file_make(&k, FIRST, strlen(FIRST));
+	how.dry_run = 1;
+	assert_int_equal(kit_try(&k, path, &how), 0);
+	assert_int_equal(k.report->sessions[0]->pieces, 3);
+	assert_int_equal(k.report->sessions[0]->records, 3);
+	open.mode = SHEAF_OPEN_EXISTING;
+	assert_int_equal(sheaf_session_open(&s, k.store, &key, &open, &k.err), SHEAF_NOT_FOUND);
+	kit_close(&k);
+}
+
+/* Whatever cannot be had, nothing is left behind, and the next import completes it. */
+static void test_out_of_memory(void **state)
+{
+	(void)state;
+	static const char text[] = FIRST ENTRY("c", "\"b\"", "br\\ud800oken") "no JSON\n";
+	kit k;
+	memset(&k, 0, sizeof(k));
+	file_make(&k, text, strlen(text));
+	for (size_t n = 1;; n++) {
+		sheaf_store *store = NULL;
+		sheaf_import_report *report = NULL;
+		sheaf_error err;
+		fail_alloc_install();
+		assert_int_equal(sheaf_open(&store, "memory:", NULL, &err), 0);
+		fail_alloc_at(n, n % 2 == 0);
+		int rc = sheaf_import(&report, store, sheaf_str_of(path), NULL, &err);
+		bool hit = fail_alloc_hit();
+		fail_alloc_at(0, false);
+		sheaf_import_report_free(report);
+		if (hit && rc != SHEAF_NOMEM)
+			print_error("allocation %zu\n", n);
+		assert_int_equal(rc, hit ? SHEAF_NOMEM : 0);
+		report = NULL;
+		assert_int_equal(sheaf_import(&report, store, sheaf_str_of(path), NULL, &err), 0);
+		assert_int_equal(report->session_count, 1);
+		sheaf_import_report_free(report);
+
+		sheaf_session *s = NULL;
+		sheaf_key key = sheaf_key_of("pi.s1");
+		sheaf_export_report *written = NULL;
+		sheaf_export_options as = SHEAF_EXPORT_OPTIONS_INIT;
+		buf out = BUF_INIT(KIT_BYTES_MAX);
+		as.format = SHEAF_STR("pi");
+		assert_int_equal(sheaf_session_open(&s, store, &key, NULL, &err), 0);
+		fail_alloc_at(n, n % 2 == 0);
+		rc = sheaf_export(&written, s, &as, kit_write, &out, &err);
+		bool hit_too = fail_alloc_hit();
+		fail_alloc_at(0, false);
+		if (hit_too) {
+			assert_int_equal(rc, SHEAF_NOMEM);
+		} else {
+			assert_int_equal(rc, 0);
+			assert_int_equal(out.len, strlen(text));
+			assert_memory_equal(out.ptr, text, out.len);
+			sheaf_export_report_free(written);
+		}
+		buf_free(&out);
+		sheaf_session_close(s);
+		sheaf_close(store);
+		assert_int_equal(fail_alloc_live(), 0);
+		fail_alloc_remove();
+		if (!hit && !hit_too)
+			break;
+	}
+	kit_open(&k);
+	kit_close(&k);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_again),         cmocka_unit_test(test_grown),
+		cmocka_unit_test(test_cut_in_a_line), cmocka_unit_test(test_changed),
+		cmocka_unit_test(test_damaged),       cmocka_unit_test(test_no_session),
+		cmocka_unit_test(test_dry_run),       cmocka_unit_test(test_out_of_memory),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
