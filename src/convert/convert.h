@@ -40,6 +40,7 @@ typedef struct converter {
 	const char *places[4];    /* below a home directory, where its agent keeps sessions */
 } converter;
 
+extern const converter convert_claude_code;
 extern const converter convert_pi;
 
 /* A value of JSON text: `v` for what it means, `text` for how it is spelled. */

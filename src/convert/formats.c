@@ -5,6 +5,7 @@
 #include "convert/import_inside.h"
 
 static const converter *const formats[] = {
+	&convert_claude_code,
 	&convert_pi,
 };
 

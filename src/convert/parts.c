@@ -31,6 +31,13 @@ bool value_next(value_iter *it, value *out)
 	return true;
 }
 
+sheaf_str head_members(sheaf_str head)
+{
+	sheaf_str text = members_trim(head);
+	return text.len != 0 && text.ptr[0] == '{' ? (sheaf_str){text.ptr + 1, text.len - 1}
+	                                           : (sheaf_str){NULL, 0};
+}
+
 int64_t value_time(value object, const char *name)
 {
 	const json_val *v = json_get(object.v, name);

@@ -23,6 +23,10 @@ static inline sheaf_str value_string(value object, const char *name)
 	return json_string(json_get(object.v, name));
 }
 
+/* The members of the object that a file begins with, as far as `head` has them, for
+ * members_find(); {NULL,0} if it begins otherwise. */
+sheaf_str head_members(sheaf_str head);
+
 /* RFC 3339 text, or milliseconds since 1970; 0 if it is neither. */
 int64_t value_time(value object, const char *name);
 

@@ -17,7 +17,7 @@ typedef struct state {
 static bool pi_knows(sheaf_str path, sheaf_str head)
 {
 	(void)path;
-	sheaf_str members = members_inside(head);
+	sheaf_str members = head_members(head);
 	return str_is(members_find(members, "type"), "\"session\"") &&
 	       members_find(members, "version").len == 1 &&
 	       members_find(members, "cwd").ptr != NULL && members_find(members, "crc").ptr == NULL;

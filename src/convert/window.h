@@ -10,7 +10,7 @@
 #include "sheaf/error.h"
 
 /* At least so many are remembered, at most twice as many. */
-#define WINDOW_COUNT 32768
+#define WINDOW_COUNT 8192
 
 typedef struct window_part {
 	map map;
