@@ -68,6 +68,7 @@ typedef enum opt_id {
 	OPT_NAME,
 	OPT_NEED,
 	OPT_OFF,
+	OPT_OUTPUT,
 	OPT_PARENT,
 	OPT_PLAN,
 	OPT_PRIORITY,
@@ -91,6 +92,7 @@ typedef enum opt_id {
 	OPT_TTL,
 	OPT_TURN,
 	OPT_UNDO,
+	OPT_WATCH,
 	OPT_WINDOW,
 	OPT_URL,
 	OPT_WITHOUT_COMPACTION,
@@ -185,8 +187,10 @@ int cmd_completion(cli *c);
 int cmd_context(cli *c);
 int cmd_copy(cli *c);
 int cmd_expire(cli *c);
+int cmd_export(cli *c);
 int cmd_fork(cli *c);
 int cmd_help(cli *c);
+int cmd_import(cli *c);
 int cmd_label(cli *c);
 int cmd_ls(cli *c);
 int cmd_man(cli *c);

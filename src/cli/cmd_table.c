@@ -11,6 +11,7 @@
 #define HIT_ROLES "user assistant call tool system summary title other"
 
 #define FORMATS "anthropic openai-chat openai-responses gemini"
+#define AGENTS "claude-code pi"
 #define THINKING_LEVELS "off minimal low medium high"
 
 const opt global_options[] = {
@@ -57,6 +58,22 @@ static const opt options_append[] = {
 	{OPT_DURABILITY, 'd', "durability", "LEVEL", "none, process, disk or replica", LEVELS},
 	{OPT_CREATE, 'c', "create", NULL, "make the session if it is not there", NULL},
 	{OPT_MEND, 0, "mend-text", NULL, "make broken text U+FFFD instead of refusing it", NULL},
+	{0},
+};
+
+static const opt options_import[] = {
+	{OPT_ALL, 'a', "all", NULL, "everything that agents left below the home directory", NULL},
+	{OPT_FORMAT, 'f', "format", "FORMAT", "who wrote it (default: it is looked at)", AGENTS},
+	{OPT_WATCH, 'w', "watch", NULL, "go on as they are written, until interrupted", NULL},
+	{OPT_DRY_RUN, 'n', "dry-run", NULL, "read everything, write nothing", NULL},
+	{0},
+};
+
+static const opt options_export[] = {
+	{OPT_FORMAT, 'f', "format", "FORMAT", "for whom", AGENTS " jsonl markdown"},
+	{OPT_OUTPUT, 'o', "output", "FILE", "into this file instead of stdout", NULL},
+	{OPT_BRANCH, 'b', "branch", "NAME", "of this branch instead of main", NULL},
+	{OPT_LEAF, 'l', "leaf", "ENTRY", "as of this entry instead of the branch's leaf", NULL},
 	{0},
 };
 
@@ -330,6 +347,45 @@ const command commands[] = {
 		.words_max = 1,
 		.word = WORD_SESSION,
 		.options = options_chat,
+	},
+	{
+		.name = "import",
+		.brief = "take in the sessions of other agents",
+		.synopsis = "import PATH...\nimport --all",
+		.about =
+			"Reads session files, or every one below a directory, whoever wrote them. What\n"
+			"was imported before is not written again: only what is new since, also from a\n"
+			"file that is still being written. A file that became another than it was is\n"
+			"imported beside the first, as ID~2.\n"
+			"\n"
+			"Nothing is lost: what is not understood is kept as it is, and every session can\n"
+			"be exported again byte for byte. What is wrong with a file is said on stderr\n"
+			"with its line. With --json one object for each session and each problem, and a\n"
+			"last one with the totals.",
+		.examples = "sheaf import --all\n"
+			    "sheaf import --all --watch\n"
+			    "sheaf import ~/.claude/projects --dry-run\n"
+			    "sheaf import session.jsonl --format pi",
+		.run = cmd_import,
+		.words_max = -1,
+		.options = options_import,
+	},
+	{
+		.name = "export",
+		.brief = "write a session for another agent or for people",
+		.synopsis = "export SESSION --format FORMAT [-o FILE]",
+		.about =
+			"A session that was imported from the same format and not changed since comes\n"
+			"out byte for byte. Otherwise it is converted, and what the format cannot hold\n"
+			"is listed on stderr.",
+		.examples = "sheaf export demo --format markdown\n"
+			    "sheaf export demo --format jsonl --branch try-2\n"
+			    "sheaf export pi.01a1dc48 --format pi -o session.jsonl",
+		.run = cmd_export,
+		.words_min = 1,
+		.words_max = 1,
+		.word = WORD_SESSION,
+		.options = options_export,
 	},
 	{
 		.group = "look",

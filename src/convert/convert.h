@@ -41,6 +41,8 @@ typedef struct converter {
 } converter;
 
 extern const converter convert_claude_code;
+extern const converter convert_jsonl;
+extern const converter convert_markdown;
 extern const converter convert_pi;
 
 /* A value of JSON text: `v` for what it means, `text` for how it is spelled. */
@@ -167,6 +169,9 @@ int export_records(export *ex, uint64_t *seq, const sheaf_records **out);
 
 /* Something that this format cannot carry; `what` is a literal. */
 int export_loss(export *ex, const char *what);
+
+/* What every format without a tree loses: entries and labels that are not on the path. */
+int export_path_losses(export *ex);
 
 /* Where the format's agent looks for the session, below a home directory. */
 int export_place(export *ex, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -108,6 +108,28 @@ int export_records(export *ex, uint64_t *seq, const sheaf_records **out)
 	return 1;
 }
 
+int export_path_losses(export *ex)
+{
+	const sheaf_records *path, *page;
+	uint64_t seq = 0, from = ex->from_seq;
+	int rc = export_path(ex, &path);
+	size_t at = 0; /* the path is in the order of the log, too */
+	ex->from_seq = 0;
+	while (rc >= 0 && (rc = export_records(ex, &seq, &page)) == 1) {
+		for (size_t i = 0; rc >= 0 && i < page->count; i++) {
+			const sheaf_entry *e = page->items[i];
+			if (e->damaged || (SHEAF_KIND_BIT(e->kind) & SHEAF_KINDS_ENTRIES) == 0)
+				continue;
+			if (at < path->count && path->items[at]->seq == e->seq)
+				at++;
+			else
+				rc = export_loss(ex, "entry of another branch");
+		}
+	}
+	ex->from_seq = from;
+	return rc < 0 ? rc : 0;
+}
+
 /* ---- The whole ------------------------------------------------------------ */
 
 static int same_write(export *ex, const imported *was, bool *done)

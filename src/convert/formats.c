@@ -7,6 +7,8 @@
 static const converter *const formats[] = {
 	&convert_claude_code,
 	&convert_pi,
+	&convert_jsonl,
+	&convert_markdown,
 };
 
 const converter *converter_at(size_t i)

@@ -151,7 +151,8 @@ int import_file(report *r, sheaf_store *store, const sheaf_import_options *optio
 			return rc;
 		if (how == NULL)
 			how = converter_for(path, head);
-		if (how == NULL || (how->take == NULL && how->read == NULL)) {
+		if (how == NULL || (how->take == NULL && how->read == NULL) ||
+		    (r->only.len != 0 && !str_is(r->only, how->is.name))) {
 			r->is.skipped_count++;
 			return err_set(err, SHEAF_FORMAT, "not a session file of a known format");
 		}

@@ -18,6 +18,7 @@ typedef struct report {
 	size_t session_room;
 	sheaf_import_problem **problems;
 	size_t problem_room;
+	sheaf_str only; /* below a directory: files of this format; empty = of any */
 } report;
 
 report *report_new(void); /* NULL when out of memory */

@@ -125,15 +125,51 @@ static void headp_free(sheaf_head_view **head)
 	sheaf_head_view_free(*head);
 }
 
+/* A fact of the time of the last record: importing does not make a session newer. */
+static int fact_append(import *im, const char *type, const buf *body, sheaf_error *err)
+{
+	sheaf_entry_options o = SHEAF_ENTRY_OPTIONS_INIT;
+	int rc = buf_status(body, err);
+	o.time_us = im->time_us;
+	if (rc == 0)
+		rc = sheaf_session_append_json(im->inside->session, sheaf_str_of(type),
+		                               buf_view(body), &o, NULL, NULL, err);
+	return rc;
+}
+
 static int rename_if_other(import *im)
 {
 	import_inside *in = im->inside;
 	_cleanup_(headp_free) sheaf_head_view *head = NULL;
+	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_BODY_BYTES_MAX);
 	int rc = sheaf_session_head(&head, in->session, im->err);
 	if (rc != 0 || str_eq(head->info->name, buf_view(&in->name)))
 		return rc;
-	return sheaf_session_rename(in->session, buf_view(&in->name), (sheaf_str){NULL, 0}, NULL,
-	                            NULL, im->err);
+	buf_lit(&body, "{\"session_info\":{\"name\":");
+	buf_json(&body, buf_view(&in->name));
+	buf_lit(&body, "}}");
+	return fact_append(im, "session_info", &body, im->err);
+}
+
+static int leaf_move(import *im, const char *to)
+{
+	_cleanup_(records_freep) sheaf_records *entry = NULL;
+	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_BODY_BYTES_MAX);
+	sheaf_error mine;
+	int rc = sheaf_session_get(&entry, im->inside->session, sheaf_str_of(to), &mine);
+	if (rc == 0) {
+		buf_lit(&body, "{\"leaf\":{\"branch\":\"main\",\"entry_id\":");
+		buf_json(&body, entry->items[0]->id);
+		buf_lit(&body, ",\"entry_seq\":");
+		buf_u64(&body, entry->items[0]->seq);
+		buf_lit(&body, "}}");
+		rc = fact_append(im, "leaf", &body, &mine);
+	}
+	if (rc == SHEAF_NOT_FOUND)
+		return import_problem(im, "the leaf it names is not there");
+	if (rc != 0)
+		*im->err = mine;
+	return rc;
 }
 
 /* The leaf and the name the source has, where the session has others. */
@@ -143,15 +179,8 @@ static int settle(import *im)
 	char leaf[SHEAF_ID_ROOM];
 	const char *want = in->leaf[0] != '\0' ? in->leaf : im->last;
 	int rc = sheaf_session_leaf(in->session, (sheaf_str){NULL, 0}, leaf, im->err);
-	if (rc == 0 && want[0] != '\0' && strcmp(leaf, want) != 0) {
-		sheaf_error mine;
-		rc = sheaf_session_branch(in->session, (sheaf_str){NULL, 0}, sheaf_str_of(want),
-		                          NULL, NULL, &mine);
-		if (rc == SHEAF_NOT_FOUND)
-			rc = import_problem(im, "the leaf it names is not there");
-		else if (rc != 0)
-			*im->err = mine;
-	}
+	if (rc == 0 && want[0] != '\0' && strcmp(leaf, want) != 0)
+		rc = leaf_move(im, want);
 	return rc == 0 && in->named ? rename_if_other(im) : rc;
 }
 
@@ -180,11 +209,7 @@ static int progress_store(import *im)
 		buf_char(&body, ']');
 	}
 	buf_lit(&body, "}}");
-	rc = buf_status(&body, im->err);
-	if (rc == 0)
-		rc = sheaf_session_append_json(in->session, SHEAF_STR("import"), buf_view(&body),
-		                               NULL, NULL, NULL, im->err);
-	return rc;
+	return fact_append(im, "import", &body, im->err);
 }
 
 static int session_say(import *im, int32_t state)

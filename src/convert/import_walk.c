@@ -121,9 +121,12 @@ static bool is_there(const char *path)
 	return fd >= 0;
 }
 
-static int walk(report *r, sheaf_store *store, const sheaf_import_options *options, const char *top,
+static int walk(report *r, sheaf_store *store, sheaf_import_options *options, const char *top,
                 sheaf_error *err)
 {
+	/* Other files lie there, too: a format that is asked for is a choice among them. */
+	r->only = options->format;
+	options->format = (sheaf_str){NULL, 0};
 	names levels[DEPTH_MAX] = {0};
 	size_t at[DEPTH_MAX] = {0}, depth = 0;
 	int rc = dir_list(&levels[0], top, err);
