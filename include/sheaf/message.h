@@ -166,7 +166,8 @@ typedef struct sheaf_message_view {
 	const sheaf_usage *usage; /* NULL if none was recorded */
 	const sheaf_part *const *parts;
 	size_t part_count;
-	sheaf_str json; /* the `message` member as stored; {NULL,0} if the context changed it */
+	sheaf_str json; /* the `message` member as stored, of a reply in several entries put
+	                   together; {NULL,0} if the context changed it */
 } sheaf_message_view;
 
 /** The text parts one after the other: the only one as it is, several joined by line breaks

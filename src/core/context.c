@@ -4,6 +4,7 @@
  */
 #include "core/context.h"
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/map.h"
 #include "base/mem.h"
@@ -484,6 +485,35 @@ static bool goes_on(const list *l, size_t i)
 	       str_is(members_find(item->entry->body, "continues"), "true");
 }
 
+/* The same as JSON, in the form messages are stored in; {NULL,0} if a part has none. */
+static int joined_json(sheaf_message_view *view, arena *a)
+{
+	_cleanup_(buf_free) buf json = BUF_INIT(SIZE_MAX);
+	int ok = 1;
+	buf_lit(&json, "{\"role\":\"assistant\",\"content\":[");
+	for (size_t i = 0; i < view->part_count; i++) {
+		if (view->parts[i]->json.ptr == NULL)
+			return 0;
+		if (i != 0)
+			buf_char(&json, ',');
+		buf_str(&json, view->parts[i]->json);
+	}
+	buf_char(&json, ']');
+	if (view->provider.len != 0) {
+		buf_lit(&json, ",\"provider\":");
+		buf_json(&json, view->provider);
+	}
+	if (view->model.len != 0) {
+		buf_lit(&json, ",\"model\":");
+		buf_json(&json, view->model);
+	}
+	buf_char(&json, '}');
+	if (json.status != 0)
+		return json.status;
+	view->json = arena_dup(a, buf_view(&json), &ok);
+	return ok ? 0 : SHEAF_NOMEM;
+}
+
 /* A reply that agents wrote down piece by piece, as one message. */
 static const sheaf_item *joined(const sheaf_item *const *items, size_t count, arena *a)
 {
@@ -507,7 +537,7 @@ static const sheaf_item *joined(const sheaf_item *const *items, size_t count, ar
 		if (m->stop_reason.len != 0)
 			view->stop_reason = m->stop_reason;
 	}
-	return item_of_message(view, items[0]->entry, a);
+	return joined_json(view, a) == 0 ? item_of_message(view, items[0]->entry, a) : NULL;
 }
 
 static int list_join(list *l, walk *w)

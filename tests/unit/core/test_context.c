@@ -137,7 +137,12 @@ static void test_a_reply_in_several_entries(void **state)
 	kit_str(m->parts[0]->text, "think");
 	kit_str(m->parts[1]->id, "1");
 	kit_str(m->parts[2]->id, "2");
-	assert_null(m->json.ptr);
+	kit_str(m->json, "{\"role\":\"assistant\",\"content\":["
+	                 "{\"type\":\"text\",\"text\":{\"content\":\"think\"}},"
+	                 "{\"type\":\"tool_use\",\"tool_use\":{\"id\":\"1\",\"name\":\"bash\","
+	                 "\"input\":{\"cmd\":\"ls\"}}},"
+	                 "{\"type\":\"tool_use\",\"tool_use\":{\"id\":\"2\",\"name\":\"bash\","
+	                 "\"input\":{\"cmd\":\"ls\"}}}]}");
 	assert_int_equal(c->note_count, 0);
 	sheaf_context_free(c);
 
