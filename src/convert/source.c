@@ -1,4 +1,7 @@
-/* Reads a file in lines with one buffer that grows to the longest line and no further. */
+/*
+ * Reads a file in lines with one buffer that grows to the longest line and no
+ * further; one that is compressed through the module for that.
+ */
 #include "convert/source.h"
 
 #include <errno.h>
@@ -7,7 +10,9 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/mem.h"
+#include "base/module.h"
 #include "base/str.h"
+#include "convert/zstd.h"
 
 #define CHUNK ((size_t)256 << 10)
 #define HEAD_BYTES ((size_t)64 << 10)
@@ -21,7 +26,47 @@ struct source {
 	uint64_t given;
 	bool ended;
 	bool eof;
+	const zstd_ops *zstd; /* of a compressed file, else NULL */
+	unpacker *unpacker;
+	char *packed; /* [packed_from, packed_len) is read and not unpacked */
+	size_t packed_from, packed_len;
+	bool broken;
 };
+
+/* ---- Opening ------------------------------------------------------------- */
+
+static int zstd_find(source *s, sheaf_error *err)
+{
+	module m;
+	bool there;
+	int rc = module_find(ZSTD_MODULE, ZSTD_SYMBOL, &m, &there, err);
+	if (rc != 0 && !there)
+		return err_set(err, SHEAF_UNSUPPORTED,
+		               "the module for compressed files is not installed");
+	if (rc != 0)
+		return rc;
+	const zstd_ops *ops = m.symbol;
+	if (ops->size < sizeof(*ops) || ops->version != ZSTD_OPS_VERSION) {
+		module_unload(&m);
+		return err_set(err, SHEAF_UNSUPPORTED,
+		               "the module for compressed files is of another version");
+	}
+	s->unpacker = ops->open();
+	s->packed = mem_alloc(CHUNK);
+	s->zstd = ops;
+	return s->unpacker != NULL && s->packed != NULL ? 0 : err_nomem(err);
+}
+
+static int zstd_detect(source *s, sheaf_error *err)
+{
+	static const unsigned char magic[4] = {0x28, 0xb5, 0x2f, 0xfd};
+	unsigned char opening[sizeof(magic)];
+	ssize_t n = io_pread(s->fd, opening, sizeof(opening), 0);
+	if (n < 0)
+		return err_sys(err, SHEAF_STORAGE, errno, "reading");
+	bool packed = n == (ssize_t)sizeof(opening) && memcmp(opening, magic, sizeof(magic)) == 0;
+	return packed ? zstd_find(s, err) : 0;
+}
 
 int source_open(source **out, const char *path, sheaf_error *err)
 {
@@ -35,6 +80,9 @@ int source_open(source **out, const char *path, sheaf_error *err)
 		                                               : SHEAF_STORAGE;
 		return err_sys(err, code, errno, "%s", path);
 	}
+	int rc = zstd_detect(s, err);
+	if (rc != 0)
+		return rc;
 	*out = s;
 	s = NULL;
 	return 0;
@@ -46,6 +94,9 @@ void source_close(source *s)
 		return;
 	if (s->fd >= 0)
 		(void)io_close(s->fd);
+	if (s->unpacker != NULL)
+		s->zstd->close(s->unpacker);
+	mem_free(s->packed);
 	mem_free(s->ptr);
 	mem_free(s);
 }
@@ -53,6 +104,40 @@ void source_close(source *s)
 void source_closep(source **s)
 {
 	source_close(*s);
+}
+
+/* ---- Reading ------------------------------------------------------------- */
+
+static ssize_t read_some(source *s, char *out, size_t room)
+{
+	ssize_t n = io_pread(s->fd, out, room, (off_t)s->at);
+	if (n > 0)
+		s->at += (uint64_t)n;
+	return n;
+}
+
+/* What is unpacked of a damaged file is what it has. */
+static ssize_t unpack_some(source *s, char *out, size_t room)
+{
+	for (;;) {
+		if (s->packed_from == s->packed_len) {
+			ssize_t n = read_some(s, s->packed, CHUNK);
+			if (n <= 0)
+				return n;
+			s->packed_from = 0;
+			s->packed_len = (size_t)n;
+		}
+		sheaf_str packed = {s->packed + s->packed_from, s->packed_len - s->packed_from};
+		size_t taken = 0, given = 0;
+		if (s->zstd->run(s->unpacker, packed, &taken, out, room, &given) != 0 ||
+		    (taken == 0 && given == 0)) {
+			s->broken = true;
+			return 0;
+		}
+		s->packed_from += taken;
+		if (given != 0)
+			return (ssize_t)given;
+	}
 }
 
 /* Reads on; what was given out makes room first. */
@@ -72,10 +157,11 @@ static int fill(source *s, sheaf_error *err)
 		s->ptr = grown;
 		s->room = room;
 	}
-	ssize_t n = io_pread(s->fd, s->ptr + s->len, s->room - s->len, (off_t)s->at);
+	char *out = s->ptr + s->len;
+	ssize_t n = s->zstd != NULL ? unpack_some(s, out, s->room - s->len)
+	                            : read_some(s, out, s->room - s->len);
 	if (n < 0)
 		return err_sys(err, SHEAF_STORAGE, errno, "reading");
-	s->at += (uint64_t)n;
 	s->len += (size_t)n;
 	s->eof = n == 0;
 	return 0;
@@ -156,4 +242,9 @@ int source_stat(source *s, io_stat *out, sheaf_error *err)
 	if (io_stat_fd(s->fd, out) == 0)
 		return 0;
 	return err_sys(err, SHEAF_STORAGE, errno, "looking at a file");
+}
+
+bool source_broken(const source *s)
+{
+	return s->broken;
 }

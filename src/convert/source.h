@@ -44,6 +44,9 @@ void source_skip(source *s, size_t bytes); /* of those that were seen */
 /* Whether the line given last had its line break. */
 bool source_ended(const source *s);
 
+/* Whether it ended because what is compressed in it is damaged. */
+bool source_broken(const source *s);
+
 /* How many bytes were given out, line breaks included. */
 uint64_t source_bytes(const source *s);
 
