@@ -73,6 +73,9 @@ foreach(source ${unit_sources})
   string(REGEX REPLACE "^test_" "" name ${stem})
   sheaf_test_program(test_${folder}_${name} unit 120 ${source})
 endforeach()
+# It makes the compressed files it reads.
+target_link_libraries(test_convert_codex PRIVATE PkgConfig::ZSTD)
+add_dependencies(test_convert_codex sheaf_zstd)
 
 foreach(kind crash fault property)
   file(GLOB sources CONFIGURE_DEPENDS ${tests_dir}/${kind}/*.c)

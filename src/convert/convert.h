@@ -36,14 +36,16 @@ typedef struct converter {
 	int (*end)(import *im);                   /* after the last piece, before the leaf is set */
 	void (*done)(import *im); /* frees what im->state holds beside the arena; it may be NULL */
 	int (*write)(export *ex);
-	int (*place)(export *ex); /* calls export_place() */
-	const char *places[4];    /* below a home directory, where its agent keeps sessions */
+	int (*place)(export *ex);     /* calls export_place() */
+	const char *places[4];        /* below a home directory, where its agent keeps sessions */
+	const struct converter *also; /* the same format in files of another make, or NULL */
 } converter;
 
 extern const converter convert_claude_code;
 extern const converter convert_jsonl;
 extern const converter convert_markdown;
 extern const converter convert_pi;
+extern const converter convert_codex;
 
 /* A value of JSON text: `v` for what it means, `text` for how it is spelled. */
 typedef struct value {
@@ -62,6 +64,8 @@ typedef struct import_session {
 	sheaf_str parent; /* the source's id of the session it came from, or {NULL,0} */
 	sheaf_str extra;  /* further header members, a JSON object, or {NULL,0} */
 	int64_t created_us;
+	sheaf_session *fork; /* shares this one's records up to an entry, or NULL */
+	sheaf_str fork_at;
 } import_session;
 
 /* A record to append. Strings are borrowed during the call. */
@@ -85,6 +89,18 @@ typedef struct import_record {
  * asks source_head().
  */
 int import_open(import *im, const import_session *session);
+
+/*
+ * A session of this format that was imported before, by the source's id; the
+ * caller closes it. SHEAF_NOT_FOUND if there is none.
+ */
+int import_peer(import *im, const char *id, sheaf_session **out);
+
+/*
+ * Asks for another file to be imported before this one, which is then read anew.
+ * What it returns is passed on at once; 0 if it was asked for already.
+ */
+int import_first(import *im, const char *path);
 
 /* Adds a record for the piece at hand. */
 int import_add(import *im, const import_record *record);
@@ -134,6 +150,7 @@ struct import {
 	void *state;              /* the converter's */
 	char last[SHEAF_ID_ROOM]; /* the entry added last, "" before the first */
 	int64_t time_us;          /* of the record added last */
+	char id_tail[16]; /* of ids made from a piece's number; a fork's are not its source's */
 	sheaf_error *err;
 	struct import_inside *inside;
 };

@@ -134,7 +134,7 @@ int export_path_losses(export *ex)
 
 static int same_write(export *ex, const imported *was, bool *done)
 {
-	bool changed, log = ex->how->take != NULL;
+	bool changed, log = ex->how->take != NULL && was->between.ptr == NULL;
 	*done = false;
 	if (was->seq == 0 || (!log && was->between.ptr == NULL))
 		return 0;

@@ -6,6 +6,7 @@
 
 static const converter *const formats[] = {
 	&convert_claude_code,
+	&convert_codex,
 	&convert_pi,
 	&convert_jsonl,
 	&convert_markdown,

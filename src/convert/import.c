@@ -189,7 +189,8 @@ static int keep_refused(import *im, const waiting *w, const char *why)
 	buf_str(&body, origin);
 	buf_char(&body, '}');
 	rc = buf_status(&body, im->err);
-	int len = snprintf(id, sizeof(id), "line-%llu~", (unsigned long long)w->number);
+	int len = snprintf(id, sizeof(id), "line-%llu%s~", (unsigned long long)w->number,
+	                   im->id_tail);
 	sheaf_entry_options o = {.size = sizeof(o), .time_us = w->time_us};
 	o.id = str_make(id, (size_t)len);
 	if (rc == 0)
@@ -293,10 +294,10 @@ static sheaf_str id_make(const import *im, const import_record *record, char roo
 	if (record->id.len != 0 && record->id.len <= SHEAF_ID_BYTES_MAX)
 		return record->id;
 	int len = im->inside->piece_records == 0
-	                  ? snprintf(room, SHEAF_ID_ROOM, "line-%llu",
-	                             (unsigned long long)im->number)
-	                  : snprintf(room, SHEAF_ID_ROOM, "line-%llu.%llu",
-	                             (unsigned long long)im->number,
+	                  ? snprintf(room, SHEAF_ID_ROOM, "line-%llu%s",
+	                             (unsigned long long)im->number, im->id_tail)
+	                  : snprintf(room, SHEAF_ID_ROOM, "line-%llu%s.%llu",
+	                             (unsigned long long)im->number, im->id_tail,
 	                             (unsigned long long)im->inside->piece_records);
 	return str_make(room, (size_t)len);
 }

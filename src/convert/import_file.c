@@ -6,6 +6,8 @@
 #include "convert/import_inside.h"
 
 #define VERSIONS_MAX 99
+/* How long a row of files may be of which each needs the next. */
+#define CHAIN_MAX 32
 /* Text between the pieces of a document: more is not kept. */
 #define GAPS_BYTES_MAX (SHEAF_BODY_BYTES_MAX / 2)
 
@@ -62,6 +64,8 @@ static int lines_read(import *im)
 	bool cut, was_cut = false;
 	for (;;) {
 		int rc = source_line(im->source, &line, &cut, im->err);
+		if (rc == 0 && source_broken(im->source))
+			return import_problem(im, "what is compressed is damaged from here on");
 		if (rc <= 0)
 			return rc;
 		rc = check_finished(im, line, cut || was_cut);
@@ -97,7 +101,7 @@ static int version_read(import *im)
 
 static int version_import(report *r, sheaf_store *store, const sheaf_import_options *options,
                           const converter *how, sheaf_str path, source *from, const io_stat *st,
-                          unsigned version, sheaf_error *err)
+                          unsigned version, char *first, sheaf_error *err)
 {
 	_cleanup_(arena_freep) arena *a = arena_new();
 	if (a == NULL)
@@ -107,6 +111,7 @@ static int version_import(report *r, sheaf_store *store, const sheaf_import_opti
 		.options = *options,
 		.report = r,
 		.version = version,
+		.first = first,
 		.mended_text = BUF_INIT(SHEAF_RECORD_BYTES_MAX * 2),
 		.name = BUF_INIT(SHEAF_NAME_BYTES_MAX),
 		.gaps = {.now = BUF_INIT(GAPS_BYTES_MAX),
@@ -123,26 +128,43 @@ static int version_import(report *r, sheaf_store *store, const sheaf_import_opti
 	return rc;
 }
 
-static const converter *converter_for(sheaf_str path, sheaf_str head)
+/* ---- Which converter ------------------------------------------------------- */
+
+static const converter *converter_of(const converter *c, sheaf_str path, sheaf_str head)
 {
-	const converter *c;
-	for (size_t i = 0; (c = converter_at(i)) != NULL; i++) {
+	for (; c != NULL; c = c->also) {
 		if (c->knows != NULL && c->knows(path, head))
 			return c;
 	}
 	return NULL;
 }
 
-int import_file(report *r, sheaf_store *store, const sheaf_import_options *options, sheaf_str path,
-                sheaf_error *err)
+/* The one asked for takes a file also if it does not know it: that may be damaged. */
+static const converter *converter_for(sheaf_str format, sheaf_str path, sheaf_str head)
 {
-	const converter *how = options->format.len != 0 ? converter_named(options->format) : NULL;
+	const converter *c, *found = NULL;
+	if (format.len != 0) {
+		c = converter_named(format);
+		found = converter_of(c, path, head);
+		return found != NULL ? found : c;
+	}
+	for (size_t i = 0; found == NULL && (c = converter_at(i)) != NULL; i++)
+		found = converter_of(c, path, head);
+	return found;
+}
+
+/* ---- One file, with those it needs ----------------------------------------- */
+
+static int file_import(report *r, sheaf_store *store, const sheaf_import_options *options,
+                       const char *path, char *first, sheaf_error *err)
+{
+	const converter *how = NULL;
+	const sheaf_str name = sheaf_str_of(path);
 	io_stat st;
-	r->is.file_count++;
 	for (unsigned version = 1; version <= VERSIONS_MAX; version++) {
 		_cleanup_(source_closep) source *from = NULL;
 		sheaf_str head;
-		int rc = source_open(&from, path.ptr, err);
+		int rc = source_open(&from, path, err);
 		if (rc == 0)
 			rc = source_stat(from, &st, err);
 		if (rc == 0)
@@ -150,20 +172,73 @@ int import_file(report *r, sheaf_store *store, const sheaf_import_options *optio
 		if (rc != 0)
 			return rc;
 		if (how == NULL)
-			how = converter_for(path, head);
+			how = converter_for(options->format, name, head);
 		if (how == NULL || (how->take == NULL && how->read == NULL) ||
 		    (r->only.len != 0 && !str_is(r->only, how->is.name))) {
 			r->is.skipped_count++;
 			return err_set(err, SHEAF_FORMAT, "not a session file of a known format");
 		}
-		rc = version_import(r, store, options, how, path, from, &st, version, err);
+		rc = version_import(r, store, options, how, name, from, &st, version, first, err);
 		if (rc != IMPORT_CHANGED)
 			return rc;
 		rc = report_problem(
-			r, path, 0,
+			r, name, 0,
 			SHEAF_STR("not what was imported before: imported anew beside it"), err);
 		if (rc != 0)
 			return rc;
 	}
 	return err_set(err, SHEAF_LIMIT, "too many versions of one file");
+}
+
+int import_first(import *im, const char *path)
+{
+	char *first = im->inside->first;
+	size_t len = strlen(path);
+	if (first == NULL || len >= PATH_BYTES_MAX)
+		return 0;
+	memcpy(first, path, len + 1);
+	return IMPORT_FIRST;
+}
+
+/* A file that another one needs: what is wrong with it is a problem of its own. */
+static int needed_failed(report *r, const char *path, int rc, sheaf_error *err)
+{
+	if (rc == SHEAF_NOMEM || rc == SHEAF_STORAGE || rc == SHEAF_DAMAGED)
+		return rc;
+	return report_problem(r, sheaf_str_of(path), 0, sheaf_str_of(err->message), err);
+}
+
+int import_file(report *r, sheaf_store *store, const sheaf_import_options *options, sheaf_str path,
+                sheaf_error *err)
+{
+	char *chain[CHAIN_MAX] = {mem_dup(path.ptr, path.len)};
+	bool asked[CHAIN_MAX] = {false};
+	int rc = chain[0] != NULL ? 0 : err_nomem(err);
+	for (size_t depth = 0; rc == 0;) {
+		bool may = depth + 1 < CHAIN_MAX && !asked[depth];
+		char *first = mem_alloc(PATH_BYTES_MAX);
+		if (first == NULL) {
+			rc = err_nomem(err);
+			break;
+		}
+		r->is.file_count += !asked[depth];
+		rc = file_import(r, store, options, chain[depth], may ? first : NULL, err);
+		if (rc == IMPORT_FIRST) {
+			asked[depth++] = true;
+			chain[depth] = first;
+			asked[depth] = false;
+			rc = 0;
+			continue;
+		}
+		mem_free(first);
+		if (depth == 0)
+			break;
+		if (rc != 0)
+			rc = needed_failed(r, chain[depth], rc, err);
+		mem_free(chain[depth]);
+		chain[depth--] = NULL;
+	}
+	for (size_t i = 0; i < CHAIN_MAX; i++)
+		mem_free(chain[i]);
+	return rc;
 }

@@ -7,7 +7,8 @@
 /* What take() and its like may return besides 0 and a failure: not the converter's business. */
 enum {
 	IMPORT_CHANGED = 1, /* the file is not what was imported before */
-	IMPORT_SAME = 2     /* nothing happened to it since */
+	IMPORT_SAME = 2,    /* nothing happened to it since */
+	IMPORT_FIRST = 3    /* another file is to be imported before it */
 };
 
 /* What was found wrong and what was done, as it will be handed out. */
@@ -60,6 +61,7 @@ typedef struct import_inside {
 	sheaf_import_options options; /* whole */
 	report *report;
 	unsigned version; /* 1, or which of the files of one id that differ */
+	char *first;      /* the file asked for, PATH_BYTES_MAX; NULL: none may be */
 	/* the session at hand */
 	sheaf_session *session; /* NULL in a dry run of a new one */
 	char session_id[SHEAF_ID_ROOM];
@@ -111,6 +113,8 @@ int session_end(import *im);
 /* One file. SHEAF_FORMAT when no converter knows it. */
 int import_file(report *r, sheaf_store *store, const sheaf_import_options *options, sheaf_str path,
                 sheaf_error *err);
+
+#define PATH_BYTES_MAX 4096
 
 const converter *converter_at(size_t i); /* NULL at the end */
 const converter *converter_named(sheaf_str name);

@@ -90,6 +90,40 @@ static int key_make(import *im, const import_session *session, sheaf_key *key)
 	return 0;
 }
 
+int import_peer(import *im, const char *id, sheaf_session **out)
+{
+	import_inside *in = im->inside;
+	char name[SHEAF_ID_ROOM];
+	sheaf_session_options how = SHEAF_SESSION_OPTIONS_INIT;
+	how.mode = SHEAF_OPEN_EXISTING;
+	int len = snprintf(name, sizeof(name), "%s.%s", im->how->is.name, id);
+	if (len < 0 || (size_t)len >= sizeof(name))
+		return SHEAF_NOT_FOUND;
+	sheaf_key key = {in->options.app, in->options.user, sheaf_str_of(name)};
+	return sheaf_session_open(out, in->store, &key, &how, im->err);
+}
+
+/* A fork goes on where it left its source. */
+static int fork_stand(import *im, sheaf_str at)
+{
+	_cleanup_(records_freep) sheaf_records *there = NULL;
+	int rc = at.len == 0 || im->inside->session == NULL
+	                 ? SHEAF_NOT_FOUND
+	                 : sheaf_session_get(&there, im->inside->session, at, im->err);
+	if (rc == 0)
+		str_copy_cut(im->last, sizeof(im->last), at);
+	return rc == SHEAF_NOT_FOUND ? 0 : rc;
+}
+
+static int session_new(import *im, const import_session *session, const sheaf_key *key,
+                       const sheaf_session_options *how)
+{
+	import_inside *in = im->inside;
+	if (session->fork == NULL || session->fork_at.len == 0)
+		return sheaf_session_open(&in->session, in->store, key, how, im->err);
+	return sheaf_session_fork(&in->session, session->fork, session->fork_at, key, how, im->err);
+}
+
 int session_begin(import *im, const import_session *session)
 {
 	import_inside *in = im->inside;
@@ -102,6 +136,8 @@ int session_begin(import *im, const import_session *session)
 	how.mode = SHEAF_OPEN_EXISTING;
 	rc = sheaf_session_open(&in->session, in->store, &key, &how, im->err);
 	in->existed = rc == 0;
+	if (rc == 0)
+		rc = fork_stand(im, session->fork_at);
 	if (rc == 0)
 		return progress_find(im);
 	if (rc != SHEAF_NOT_FOUND || in->options.dry_run)
@@ -117,7 +153,8 @@ int session_begin(import *im, const import_session *session)
 		               (int)session->parent.len, session->parent.ptr);
 		how.parent_session = sheaf_str_of(parent);
 	}
-	return sheaf_session_open(&in->session, in->store, &key, &how, im->err);
+	rc = session_new(im, session, &key, &how);
+	return rc == 0 ? fork_stand(im, session->fork_at) : rc;
 }
 
 static void headp_free(sheaf_head_view **head)

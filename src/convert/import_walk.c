@@ -11,7 +11,6 @@
 #include "convert/import_inside.h"
 
 #define DEPTH_MAX 32
-#define PATH_BYTES_MAX 4096
 
 typedef struct names {
 	char **items;
@@ -103,7 +102,8 @@ static int file_below(report *r, sheaf_store *store, const sheaf_import_options 
 	int rc = import_file(r, store, options, sheaf_str_of(path), &mine);
 	if (rc == 0 || rc == SHEAF_FORMAT)
 		return 0;
-	if (rc == SHEAF_NOT_FOUND || rc == SHEAF_DENIED || rc == SHEAF_LIMIT || rc == SHEAF_INVALID)
+	if (rc == SHEAF_NOT_FOUND || rc == SHEAF_DENIED || rc == SHEAF_LIMIT ||
+	    rc == SHEAF_INVALID || rc == SHEAF_UNSUPPORTED)
 		return report_problem(r, sheaf_str_of(path), 0, sheaf_str_of(mine.message), err);
 	*err = mine;
 	return rc;
