@@ -146,6 +146,7 @@ struct import {
 	sheaf_str file; /* its path as recorded */
 	source *source;
 	uint64_t number;          /* of the piece at hand, from 1 */
+	uint64_t line;            /* of the file, where it begins; a log's pieces are lines */
 	arena *arena;             /* of the file */
 	void *state;              /* the converter's */
 	char last[SHEAF_ID_ROOM]; /* the entry added last, "" before the first */

@@ -33,8 +33,7 @@ int import_problem(import *im, const char *format, ...)
 	va_start(args, format);
 	(void)vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	return report_problem(im->inside->report, im->file, im->number, sheaf_str_of(text),
-	                      im->err);
+	return report_problem(im->inside->report, im->file, im->line, sheaf_str_of(text), im->err);
 }
 
 /* ---- Pieces -------------------------------------------------------------- */
@@ -67,7 +66,7 @@ static void origin_write(const import *im, buf *out, bool with_raw)
 	buf_lit(out, "\",\"file\":");
 	buf_json(out, im->file);
 	buf_lit(out, ",\"line\":");
-	buf_u64(out, im->number);
+	buf_u64(out, im->line);
 	if (in->piece_cut)
 		buf_lit(out, ",\"cut\":true");
 	if (with_raw)
@@ -77,7 +76,7 @@ static void origin_write(const import *im, buf *out, bool with_raw)
 
 int piece_begin(import *im, sheaf_str piece, bool cut)
 {
-	im->number++;
+	im->line = ++im->number;
 	im->inside->piece = piece;
 	im->inside->piece_cut = cut;
 	im->inside->piece_records = 0;
@@ -177,10 +176,10 @@ static int keep_refused(import *im, const waiting *w, const char *why)
 {
 	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_RECORD_BYTES_MAX);
 	char id[SHEAF_ID_ROOM];
-	uint64_t number = im->number;
-	im->number = w->number;
+	uint64_t line = im->line;
+	im->line = w->line;
 	int rc = import_problem(im, "kept as it is: %s", why);
-	im->number = number;
+	im->line = line;
 	im->inside->kept++;
 	sheaf_str origin = members_find(members_inside(w->extra), "origin");
 	if (rc != 0 || origin.ptr == NULL || !w->first)
@@ -274,7 +273,11 @@ static int wait_add(import *im, const import_record *record, sheaf_str id, sheaf
 	if (bytes == NULL)
 		return err_nomem(im->err);
 	waiting *w = &in->waiting[in->waiting_count++];
-	*w = (waiting){.bytes = bytes, .fact = record->fact, .first = first, .number = im->number};
+	*w = (waiting){.bytes = bytes,
+	               .fact = record->fact,
+	               .first = first,
+	               .number = im->number,
+	               .line = im->line};
 	w->time_us = record->time_us;
 	w->type = pack(&at, type);
 	w->body = pack(&at, record->body);

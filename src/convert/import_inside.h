@@ -52,6 +52,7 @@ typedef struct waiting {
 	bool fact;
 	bool first; /* it carries the piece */
 	uint64_t number;
+	uint64_t line;
 	int64_t time_us;
 	sheaf_str type, body, id, parent, extra, turn, agent;
 } waiting;
