@@ -46,6 +46,7 @@ extern const converter convert_jsonl;
 extern const converter convert_markdown;
 extern const converter convert_pi;
 extern const converter convert_codex;
+extern const converter convert_gemini_cli;
 
 /* A value of JSON text: `v` for what it means, `text` for how it is spelled. */
 typedef struct value {

@@ -5,11 +5,8 @@
 #include "convert/import_inside.h"
 
 static const converter *const formats[] = {
-	&convert_claude_code,
-	&convert_codex,
-	&convert_pi,
-	&convert_jsonl,
-	&convert_markdown,
+	&convert_claude_code, &convert_codex, &convert_gemini_cli,
+	&convert_pi,          &convert_jsonl, &convert_markdown,
 };
 
 const converter *converter_at(size_t i)

@@ -238,7 +238,7 @@ static int progress_store(import *im)
 	           (unsigned long long)in->pieces, (unsigned long long)in->emitted,
 	           (unsigned long long)in->file_bytes, (long long)in->file_mtime_ns);
 	buf_format(&body, ",\"crc\":%lu", (unsigned long)in->crc);
-	if (log && !source_ended(im->source))
+	if (log && !in->partial && !source_ended(im->source))
 		buf_lit(&body, ",\"open_end\":true");
 	if (between.ptr != NULL) {
 		buf_lit(&body, ",\"between\":[");
@@ -276,7 +276,8 @@ int session_end(import *im)
 	if (in->session_id[0] == '\0')
 		return 0;
 	int rc = import_flush(im);
-	bool grown = in->emitted > in->done.records;
+	/* A document may have nothing but its text. */
+	bool grown = in->emitted > in->done.records || !in->existed;
 	if (rc == 0 && in->pieces < in->done.pieces && !is_beginning(im))
 		return IMPORT_CHANGED;
 	if (rc == 0 && grown && !in->options.dry_run)

@@ -2,6 +2,7 @@
 #include <zstd.h>
 
 #include "sheaf/usage.h"
+#include "unit/convert/hurt_kit.h"
 #include "unit/convert/wire_kit.h"
 
 #define OLD KIT_DATA "codex/0.135.0/sessions/2026/11/14/"
@@ -234,6 +235,20 @@ static void test_compressed(void **state)
 	kit_close(&k);
 }
 
+static void test_hurt(void **state)
+{
+	(void)state;
+	hurt_file("codex", OLD_FORK, "rollout.jsonl", 150);
+	hurt_file("codex", NEW_MAIN, "rollout.jsonl", 50);
+}
+
+static void test_out_of_memory(void **state)
+{
+	(void)state;
+	hurt_memory("codex", OLD_FORK, 23);
+	hurt_memory("codex", NEW_FORK, 41);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -241,6 +256,7 @@ int main(void)
 		cmocka_unit_test(test_wire),       cmocka_unit_test(test_forks),
 		cmocka_unit_test(test_fork_alone), cmocka_unit_test(test_rollback),
 		cmocka_unit_test(test_growing),    cmocka_unit_test(test_compressed),
+		cmocka_unit_test(test_hurt),       cmocka_unit_test(test_out_of_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
