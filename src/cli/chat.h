@@ -43,7 +43,7 @@ int chat_command(chat *ch, sheaf_str text);
 /* Makes the session of a new chat. 0 or the exit code. */
 int chat_session(chat *ch);
 
-/* The newest entries of the branch. 0 or the exit code. */
+/* The newest entries of the branch; fewer if those are too large. 0 or the exit code. */
 int chat_path(chat *ch, size_t limit, sheaf_records **out);
 
 #endif

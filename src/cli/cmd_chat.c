@@ -90,10 +90,13 @@ int chat_path(chat *ch, size_t limit, sheaf_records **out)
 {
 	if (ch->session == NULL)
 		return 0;
-	return sheaf_session_path(out, ch->session, sheaf_str_of(ch->branch), (sheaf_str){NULL, 0},
-	                          limit, &ch->c->err) != 0
-	               ? fail(ch->c)
-	               : 0;
+	int rc;
+	do {
+		rc = sheaf_session_path(out, ch->session, sheaf_str_of(ch->branch),
+		                        (sheaf_str){NULL, 0}, limit, &ch->c->err);
+		limit /= 2;
+	} while (rc == SHEAF_TOO_LARGE && limit != 0);
+	return rc != 0 ? fail(ch->c) : 0;
 }
 
 static int open_session(chat *ch)

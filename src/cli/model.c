@@ -103,6 +103,7 @@ static int spoke_last(cli *c, sheaf_session *session, sheaf_str branch, model *m
 	_cleanup_(context_freep) sheaf_context *context = NULL;
 	sheaf_context_options options = SHEAF_CONTEXT_OPTIONS_INIT;
 	options.branch = branch;
+	options.bytes_max = SIZE_MAX / 2; /* what is too large to be sent can still be compacted */
 	if (sheaf_session_context(&context, session, &options, &c->err) != 0)
 		return fail(c);
 	int ok = 1;

@@ -554,6 +554,17 @@ END
 	py 'len(lines) == 4 and [l["message"]["role"] for l in lines] == ["user", "assistant"] * 2' <out
 }
 
+@test "a conversation of more than can be read at once goes on" {
+	setup_chat
+	sheaf new --quiet demo
+	head -c 15000000 /dev/zero | tr '\0' x >long
+	for _ in 1 2 3 4 5; do sheaf append --quiet demo <long; done
+	run -0 --separate-stderr sheaf chat demo --url "$url" --model m1 <<<'/undo'
+	[[ $stderr == *'goes on in place of @5'* ]]
+	sheaf append --quiet demo <long
+	run -0 sheaf compact demo --url "$url" --model m1 --keep 0
+}
+
 @test "the system text stays with the session" {
 	setup_chat
 	echo one | sheaf chat demo --url "$url" --model m1 --system 'Be brief.' >/dev/null
