@@ -561,5 +561,7 @@ const converter convert_codex = {
 	.knows = codex_knows,
 	.begin = codex_begin,
 	.take = codex_take,
+	.write = codex_write,
+	.place = codex_place,
 	.places = {".codex/sessions", ".codex/archived_sessions"},
 };

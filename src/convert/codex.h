@@ -12,4 +12,7 @@
  */
 int codex_fork_find(import *im, value meta, import_session *session);
 
+int codex_write(export *ex);
+int codex_place(export *ex);
+
 #endif

@@ -565,6 +565,7 @@ const converter convert_gemini_cli = {
 	.knows = log_knows,
 	.begin = gemini_begin,
 	.take = log_take,
+	.write = gemini_cli_write,
 	.done = gemini_done,
 	.places = {".gemini/tmp"},
 	.also = &gemini_document,

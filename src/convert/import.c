@@ -22,6 +22,7 @@
 #include "entry/message.h"
 
 #define BATCH_RECORDS 1000
+#define RECORD_BESIDE ((size_t)16384) /* what a record has beside its body and the piece */
 #define BATCH_BYTES ((size_t)4 << 20)
 
 /* ---- Problems ------------------------------------------------------------ */
@@ -311,6 +312,10 @@ int import_add(import *im, const import_record *record)
 	char room[SHEAF_ID_ROOM], parent_room[SHEAF_ID_ROOM];
 	if (in->session_id[0] == '\0')
 		return import_problem(im, "there is no session this belongs to");
+	/* Refused by the store, it would take all that hangs on it along. */
+	if (record->body.len + in->piece.len + RECORD_BESIDE > SHEAF_BODY_BYTES_MAX &&
+	    !str_is(sheaf_str_of(record->type), "source"))
+		return import_problem(im, "larger than a record may be: kept as it is");
 	sheaf_str id = id_make(im, record, room);
 	sheaf_str parent = record->has_parent ? record->parent : sheaf_str_of(im->last);
 	if (parent.ptr == im->last) { /* about to be overwritten */
