@@ -4,7 +4,6 @@
  */
 #include "core/context.h"
 
-#include "base/buf.h"
 #include "base/err.h"
 #include "base/map.h"
 #include "base/mem.h"
@@ -485,69 +484,15 @@ static bool goes_on(const list *l, size_t i)
 	       str_is(members_find(item->entry->body, "continues"), "true");
 }
 
-/* The same as JSON, in the form messages are stored in; {NULL,0} if a part has none. */
-static int joined_json(sheaf_message_view *view, arena *a)
-{
-	_cleanup_(buf_free) buf json = BUF_INIT(SIZE_MAX);
-	int ok = 1;
-	buf_lit(&json, "{\"role\":\"assistant\",\"content\":[");
-	for (size_t i = 0; i < view->part_count; i++) {
-		if (view->parts[i]->json.ptr == NULL)
-			return 0;
-		if (i != 0)
-			buf_char(&json, ',');
-		buf_str(&json, view->parts[i]->json);
-	}
-	buf_char(&json, ']');
-	if (view->provider.len != 0) {
-		buf_lit(&json, ",\"provider\":");
-		buf_json(&json, view->provider);
-	}
-	if (view->model.len != 0) {
-		buf_lit(&json, ",\"model\":");
-		buf_json(&json, view->model);
-	}
-	buf_char(&json, '}');
-	if (json.status != 0)
-		return json.status;
-	view->json = arena_dup(a, buf_view(&json), &ok);
-	return ok ? 0 : SHEAF_NOMEM;
-}
-
-/* A reply that agents wrote down piece by piece, as one message. */
-static const sheaf_item *joined(const sheaf_item *const *items, size_t count, arena *a)
-{
-	size_t part_count = 0, n = 0;
-	for (size_t i = 0; i < count; i++)
-		part_count += items[i]->message->part_count;
-	sheaf_message_view *view = arena_alloc(a, sizeof(*view));
-	const sheaf_part **parts = arena_alloc(a, (part_count + 1) * sizeof(*parts));
-	if (view == NULL || parts == NULL)
-		return NULL;
-	*view = *items[0]->message;
-	view->json = (sheaf_str){NULL, 0};
-	view->parts = parts;
-	view->part_count = part_count;
-	for (size_t i = 0; i < count; i++) {
-		const sheaf_message_view *m = items[i]->message;
-		for (size_t k = 0; k < m->part_count; k++)
-			parts[n++] = m->parts[k];
-		if (m->usage != NULL)
-			view->usage = m->usage;
-		if (m->stop_reason.len != 0)
-			view->stop_reason = m->stop_reason;
-	}
-	return joined_json(view, a) == 0 ? item_of_message(view, items[0]->entry, a) : NULL;
-}
-
 static int list_join(list *l, walk *w)
 {
 	size_t kept = 0, next;
 	for (size_t i = 0; i < l->count; i = next) {
 		for (next = i + 1; next < l->count && goes_on(l, next);)
 			next++;
-		const sheaf_item *item = next == i + 1 ? l->items[i]
-		                                       : joined(&l->items[i], next - i, w->arena);
+		const sheaf_item *item = next == i + 1
+		                                 ? l->items[i]
+		                                 : item_joined(&l->items[i], next - i, w->arena);
 		if (item == NULL)
 			return err_nomem(w->err);
 		l->items[kept++] = item;

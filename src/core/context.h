@@ -105,6 +105,9 @@ const sheaf_item *item_of_text(int32_t kind, sheaf_str role, sheaf_str text,
 const sheaf_item *item_of_message(const sheaf_message_view *message, const sheaf_entry *entry,
                                   arena *a);
 
+/* Replies' items as one: for agents that write a reply down piece by piece. NULL as above. */
+const sheaf_item *item_joined(const sheaf_item *const *items, size_t count, arena *a);
+
 /* Whether a record may give an item or a setting: a look at its bytes, before it is parsed. */
 bool item_possible(const sheaf_row *row, const record *r);
 

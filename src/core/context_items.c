@@ -1,6 +1,7 @@
 /* What each kind of entry gives to a context, what a compaction says, what an item hashes to. */
 #include "core/context.h"
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "entry/members.h"
@@ -293,6 +294,61 @@ int item_of_entry(const sheaf_item **out, const sheaf_entry *entry, arena *a, js
 		return 0;
 	}
 	return *out != NULL ? 0 : err_nomem(err);
+}
+
+/* The same as JSON, in the form messages are stored in; {NULL,0} if a part has none. */
+static int joined_json(sheaf_message_view *view, arena *a)
+{
+	_cleanup_(buf_free) buf json = BUF_INIT(SIZE_MAX);
+	int ok = 1;
+	buf_lit(&json, "{\"role\":\"assistant\",\"content\":[");
+	for (size_t i = 0; i < view->part_count; i++) {
+		if (view->parts[i]->json.ptr == NULL)
+			return 0;
+		if (i != 0)
+			buf_char(&json, ',');
+		buf_str(&json, view->parts[i]->json);
+	}
+	buf_char(&json, ']');
+	if (view->provider.len != 0) {
+		buf_lit(&json, ",\"provider\":");
+		buf_json(&json, view->provider);
+	}
+	if (view->model.len != 0) {
+		buf_lit(&json, ",\"model\":");
+		buf_json(&json, view->model);
+	}
+	buf_char(&json, '}');
+	if (json.status != 0)
+		return json.status;
+	view->json = arena_dup(a, buf_view(&json), &ok);
+	return ok ? 0 : SHEAF_NOMEM;
+}
+
+/* A reply that agents wrote down piece by piece, as one message. */
+const sheaf_item *item_joined(const sheaf_item *const *items, size_t count, arena *a)
+{
+	size_t part_count = 0, n = 0;
+	for (size_t i = 0; i < count; i++)
+		part_count += items[i]->message->part_count;
+	sheaf_message_view *view = arena_alloc(a, sizeof(*view));
+	const sheaf_part **parts = arena_alloc(a, (part_count + 1) * sizeof(*parts));
+	if (view == NULL || parts == NULL)
+		return NULL;
+	*view = *items[0]->message;
+	view->json = (sheaf_str){NULL, 0};
+	view->parts = parts;
+	view->part_count = part_count;
+	for (size_t i = 0; i < count; i++) {
+		const sheaf_message_view *m = items[i]->message;
+		for (size_t k = 0; k < m->part_count; k++)
+			parts[n++] = m->parts[k];
+		if (m->usage != NULL)
+			view->usage = m->usage;
+		if (m->stop_reason.len != 0)
+			view->stop_reason = m->stop_reason;
+	}
+	return joined_json(view, a) == 0 ? item_of_message(view, items[0]->entry, a) : NULL;
 }
 
 /* ---- Hashes -------------------------------------------------------------- */
