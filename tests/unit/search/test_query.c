@@ -160,6 +160,28 @@ static void test_refusals(void **state)
 	assert_int_equal(sheaf_search_open(NULL, k->store, NULL, &k->err), SHEAF_INVALID);
 }
 
+/* Bytes of any kind are a query or none, and never more than that. */
+static void test_any_bytes(void **state)
+{
+	kit *k = *state;
+	uint64_t seed = 42;
+	say(k, "s", "e1", "user", "alpha beta 検索 parseTable \"quoted\" *");
+	for (int i = 0; i < 3000; i++) {
+		static const char some[] = "ab\"* _\\\xe6\xa4\x9c\xff\xc3\xa9\x1b[A\xf0\x9f'";
+		char text[40];
+		sheaf_hits *hits = NULL;
+		size_t len = (size_t)(i % 39) + 1;
+		for (size_t n = 0; n < len; n++) {
+			seed = seed * 6364136223846793005u + 1442695040888963407u;
+			text[n] = some[(seed >> 33) % (sizeof(some) - 1)];
+		}
+		k->q.text = str_make(text, len);
+		int rc = sheaf_search_run(&hits, k->search, &k->q, &k->err);
+		assert_true(rc == 0 || rc == SHEAF_INVALID || rc == SHEAF_LIMIT);
+		sheaf_hits_free(hits);
+	}
+}
+
 /* ---- What is searched ------------------------------------------------------------ */
 
 static void test_records(void **state)
@@ -420,6 +442,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_identifiers, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_long_words, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_refusals, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_any_bytes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_records, set_up_jsonl, tear_down),
 		cmocka_unit_test_setup_teardown(test_filters, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_filters, set_up_jsonl, tear_down),
