@@ -47,6 +47,10 @@ extern const converter convert_markdown;
 extern const converter convert_pi;
 extern const converter convert_codex;
 extern const converter convert_gemini_cli;
+extern const converter convert_opencode;
+extern const converter convert_uimessage;
+extern const converter convert_chatgpt;
+extern const converter convert_dive;
 
 /* A value of JSON text: `v` for what it means, `text` for how it is spelled. */
 typedef struct value {

@@ -8,7 +8,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "convert/source.h"
+#include "convert/import_inside.h"
 #include "entry/members.h"
 
 #define CHUNK ((size_t)256 << 10)
@@ -176,6 +176,11 @@ static int next_byte(document *d, char *out, sheaf_error *err)
 		d->at++;
 	}
 	return rc;
+}
+
+int document_peek(document *d, char *out, sheaf_error *err)
+{
+	return next_byte(d, out, err);
 }
 
 static int wrong(document *d, const char *what)
@@ -526,8 +531,7 @@ static int element_take(import *im, document *d, sheaf_str key, sheaf_str text, 
 	return rc == 0 && element.v != NULL ? take(im, key, element) : rc;
 }
 
-/* One element, which may be several pieces: 1, or 0 where the file ends in it. */
-static int element_keep(import *im, document *d, sheaf_str key, document_take *take)
+int document_piece(import *im, document *d, sheaf_str key, document_take *take)
 {
 	document_element e;
 	document_place here = document_here(d);
@@ -558,28 +562,31 @@ static int element_keep(import *im, document *d, sheaf_str key, document_take *t
 		d->kept = end;
 		cut = e.cut;
 	} while (cut);
-	return 1;
+	return 0;
 }
 
 int document_pieces(import *im, document *d, document_take *take)
 {
 	_cleanup_(buf_free) buf name = BUF_INIT(KEY_BYTES_MAX);
 	sheaf_str key;
-	int rc = document_enter(d, im->err);
-	while (rc == 1 && (rc = document_each(d, &key, im->err)) == 1) {
+	int more = document_enter(d, im->err);
+	while (more == 1 && (more = document_each(d, &key, im->err)) == 1) {
 		buf_reset(&name); /* the key moves when the element is read */
 		buf_str(&name, key);
-		rc = buf_status(&name, im->err);
+		int rc = buf_status(&name, im->err);
 		if (rc == 0)
-			rc = element_keep(im, d, buf_view(&name), take);
+			rc = document_piece(im, d, buf_view(&name), take);
+		if (rc != 0)
+			return rc;
 	}
-	return rc;
+	return more;
 }
 
 int document_finish(import *im, document *d, uint64_t to)
 {
 	int rc = 0;
 	if (d->wrong != NULL) {
+		im->inside->partial = true;
 		im->line = document_line(d);
 		rc = import_problem(im, "%s, at byte %llu", d->wrong,
 		                    (unsigned long long)document_at(d));

@@ -39,6 +39,9 @@ typedef struct document_place {
 document_place document_here(const document *d);
 void document_back(document *d, document_place place);
 
+/* The byte that comes next, blanks passed: 1, or 0 at the end of the file. */
+int document_peek(document *d, char *out, sheaf_error *err);
+
 /* Steps into the array or object that comes next: 1, or 0 if something else comes. */
 int document_enter(document *d, sheaf_error *err);
 
@@ -93,6 +96,9 @@ void document_begin(document *d, uint64_t at);
  * problem, and kept. Whatever it returns that is not 0 is passed on at once.
  */
 int document_pieces(import *im, document *d, document_take *take);
+
+/* The value that comes next becomes a piece, or several if it is too long for one. */
+int document_piece(import *im, document *d, sheaf_str key, document_take *take);
 
 /* The text behind the last piece up to `to` is kept, too; a place where the walk went wrong is
  * reported. */

@@ -1,4 +1,4 @@
-/* The inside of an import: for import.c, import_file.c and report.c only. */
+/* The inside of an import: for what reads files and sessions, not for what a format means. */
 #ifndef CONVERT_IMPORT_INSIDE_H
 #define CONVERT_IMPORT_INSIDE_H
 
@@ -36,6 +36,7 @@ typedef struct progress {
 	uint64_t bytes;
 	int64_t mtime_ns;
 	uint32_t crc;
+	uint32_t between; /* the crc of the text between pieces */
 } progress;
 
 /* The text between pieces. */
@@ -74,7 +75,7 @@ typedef struct import_inside {
 	bool named;
 	gaps gaps; /* documents */
 	uint64_t pieces, kept, records, mended, emitted;
-	uint32_t crc;
+	uint32_t crc, between;
 	/* the piece at hand */
 	sheaf_str piece;
 	bool piece_cut;
@@ -110,6 +111,8 @@ int session_begin(import *im, const import_session *session);
 bool is_as_imported(const import *im);
 /* Appends what waits, the leaf and the name if they moved, and how far this import came. */
 int session_end(import *im);
+/* Leaves it without that: it is not the one that was imported before. */
+void session_drop(import *im);
 
 /* One file. SHEAF_FORMAT when no converter knows it. */
 int import_file(report *r, sheaf_store *store, const sheaf_import_options *options, sheaf_str path,

@@ -1,6 +1,7 @@
 /* The session an import writes to: found or made, and how far earlier imports came in it. */
 #include <stdio.h>
 
+#include "base/crc.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "convert/import_inside.h"
@@ -45,6 +46,7 @@ static int progress_find(import *im)
 			.bytes = members_number(members, "bytes"),
 			.mtime_ns = (int64_t)members_number(members, "mtime_ns"),
 			.crc = (uint32_t)members_number(members, "crc"),
+			.between = (uint32_t)members_number(members, "between_crc"),
 		};
 	}
 	in->done = in->past[0];
@@ -71,6 +73,20 @@ static bool is_beginning(const import *im)
 			return true;
 	}
 	return false;
+}
+
+/* Whether all pieces are known, but not with this text around them. */
+static bool is_other_around(const import *im)
+{
+	const import_inside *in = im->inside;
+	if (im->how->take != NULL || in->pieces != in->done.pieces)
+		return false;
+	for (size_t i = 0; i < COUNT_OF(in->past) && in->past[i].bytes != 0; i++) {
+		if (in->past[i].pieces == in->pieces && in->past[i].crc == in->crc &&
+		    in->past[i].between == in->between)
+			return false;
+	}
+	return true;
 }
 
 static int key_make(import *im, const import_session *session, sheaf_key *key)
@@ -221,15 +237,11 @@ static int settle(import *im)
 	return rc == 0 && in->named ? rename_if_other(im) : rc;
 }
 
-static int progress_store(import *im)
+static int progress_store(import *im, sheaf_str between)
 {
 	import_inside *in = im->inside;
 	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_BODY_BYTES_MAX);
 	bool log = im->how->take != NULL;
-	sheaf_str between = {NULL, 0};
-	int rc = log ? 0 : gaps_list(im, &between);
-	if (rc != 0)
-		return rc;
 	buf_lit(&body, "{\"import\":{\"format\":\"");
 	buf_str(&body, sheaf_str_of(im->how->is.name));
 	buf_lit(&body, "\",\"file\":");
@@ -243,7 +255,7 @@ static int progress_store(import *im)
 	if (between.ptr != NULL) {
 		buf_lit(&body, ",\"between\":[");
 		buf_str(&body, between);
-		buf_char(&body, ']');
+		buf_format(&body, "],\"between_crc\":%lu", (unsigned long)in->between);
 	}
 	buf_lit(&body, "}}");
 	return fact_append(im, "import", &body, im->err);
@@ -270,27 +282,37 @@ static int session_say(import *im, int32_t state)
 	return rc;
 }
 
+void session_drop(import *im)
+{
+	import_inside *in = im->inside;
+	sheaf_session_close(in->session);
+	in->session = NULL;
+	in->session_id[0] = '\0';
+}
+
 int session_end(import *im)
 {
 	import_inside *in = im->inside;
 	if (in->session_id[0] == '\0')
 		return 0;
 	int rc = import_flush(im);
-	/* A document may have nothing but its text. */
-	bool grown = in->emitted > in->done.records || !in->existed;
+	sheaf_str between = {NULL, 0};
+	if (rc == 0 && im->how->take == NULL)
+		rc = gaps_list(im, &between);
+	in->between = crc32c(0, between.ptr, between.len);
+	/* A document may have nothing but its text, and that may change alone. */
+	bool grown = in->emitted > in->done.records || !in->existed || is_other_around(im);
 	if (rc == 0 && in->pieces < in->done.pieces && !is_beginning(im))
 		return IMPORT_CHANGED;
 	if (rc == 0 && grown && !in->options.dry_run)
 		rc = settle(im);
 	if (rc == 0 && grown && !in->options.dry_run)
-		rc = progress_store(im);
+		rc = progress_store(im, between);
 	if (rc == 0)
 		rc = session_say(im, !grown            ? SHEAF_IMPORT_SAME
 		                     : in->version > 1 ? SHEAF_IMPORT_CHANGED
 		                     : in->existed     ? SHEAF_IMPORT_GROWN
 		                                       : SHEAF_IMPORT_NEW);
-	sheaf_session_close(in->session);
-	in->session = NULL;
-	in->session_id[0] = '\0';
+	session_drop(im);
 	return rc;
 }
