@@ -5,8 +5,13 @@
 #include "convert/import_inside.h"
 
 static const converter *const formats[] = {
-	&convert_claude_code, &convert_codex, &convert_gemini_cli,
-	&convert_pi,          &convert_jsonl, &convert_markdown,
+	&convert_claude_code,
+	&convert_codex,
+	&convert_gemini_cli,
+	&convert_pi,
+	&convert_opencode,
+	&convert_jsonl,
+	&convert_markdown,
 };
 
 const converter *converter_at(size_t i)
