@@ -9,6 +9,7 @@ static const converter *const formats[] = {
 	&convert_codex,
 	&convert_gemini_cli,
 	&convert_pi,
+	&convert_dive,
 	&convert_opencode,
 	&convert_jsonl,
 	&convert_markdown,
