@@ -11,6 +11,7 @@ static const converter *const formats[] = {
 	&convert_pi,
 	&convert_dive,
 	&convert_opencode,
+	&convert_chatgpt,
 	&convert_uimessage,
 	&convert_jsonl,
 	&convert_markdown,
