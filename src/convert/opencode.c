@@ -213,8 +213,11 @@ static int step_add(import *im, const step *s, value info, unsigned number,
 	sheaf_str reason = s->reason.len != 0 ? s->reason
 	                   : error.v != NULL  ? value_string(error, "name")
 	                                      : value_string(info, "finish");
-	(void)sheaf_message_provider(s->said, value_string(info, "providerID"));
-	(void)sheaf_message_model(s->said, value_string(info, "modelID"));
+	sheaf_str model = value_string(info, "modelID"), by = value_string(info, "providerID");
+	if (by.len != 0)
+		(void)sheaf_message_provider(s->said, by);
+	if (model.len != 0 && !str_is(model, OPENCODE_NO_MODEL))
+		(void)sheaf_message_model(s->said, model);
 	if (reason.len != 0)
 		(void)sheaf_message_stop_reason(s->said, reason);
 	usage_put(s->said, s->tokens);
@@ -371,5 +374,6 @@ const converter convert_opencode = {
 	.knows = opencode_knows,
 	.begin = opencode_begin,
 	.read = opencode_read,
+	.write = opencode_write,
 	.places = {".local/share/opencode/storage/session"},
 };

@@ -4,6 +4,9 @@
 
 #include "convert/convert.h"
 
+/* Stands where a message must name its model and nobody knows it. */
+#define OPENCODE_NO_MODEL "unknown"
+
 /* Begins the session that a session's `info` names. */
 int opencode_open(import *im, sheaf_str info);
 
@@ -13,5 +16,8 @@ int opencode_message(import *im, sheaf_str key, value message);
 /* The storage folder: the file of a session below session/, its messages and parts beside. */
 bool opencode_is_storage(sheaf_str path);
 int opencode_storage_read(import *im);
+
+/* As `opencode import` takes it. */
+int opencode_write(export *ex);
 
 #endif

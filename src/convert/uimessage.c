@@ -12,6 +12,7 @@
 #include "convert/document.h"
 #include "convert/media.h"
 #include "convert/parts.h"
+#include "convert/uimessage.h"
 #include "entry/members.h"
 
 /* ---- Parts --------------------------------------------------------------- */
@@ -332,4 +333,5 @@ const converter convert_uimessage = {
 	.is = {"uimessage", "AI SDK UI messages", 1, 1},
 	.knows = uimessage_knows,
 	.read = uimessage_read,
+	.write = uimessage_write,
 };

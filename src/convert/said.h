@@ -1,0 +1,32 @@
+/*
+ * Writing formats in which a call and its answer are one part: the conversation
+ * as the model sees it, and the answer of each call.
+ */
+#ifndef CONVERT_SAID_H
+#define CONVERT_SAID_H
+
+#include "convert/convert.h"
+#include "sheaf/context.h"
+
+/* The context at the leaf asked for. What it leaves out is counted as lost. Caller frees. */
+int said_open(export *ex, sheaf_context **out);
+void said_freep(sheaf_context **context);
+
+/* The answer to a call of item `i`: all calls of a context are answered. NULL if it is not. */
+const sheaf_part *said_answer(const sheaf_context *context, size_t i, sheaf_str call);
+
+/* A result's text: its own, or its texts joined by line breaks; what else is in it is lost. */
+int said_result_text(export *ex, const sheaf_part *result, buf *out);
+
+/* A JSON value on one line; what is none, as a string. */
+int said_value(export *ex, buf *out, sheaf_str json);
+
+/* "data:TYPE;base64,DATA" or the address, as a JSON string. */
+void said_url(buf *out, const sheaf_part *media);
+
+/* What a provider wants back with thinking: {"anthropic":{"signature":…}}, with NAME before it and
+ * a comma before that; nothing if it is not signed. */
+int said_metadata(export *ex, buf *out, const char *name, const sheaf_message_view *message,
+                  const sheaf_part *part);
+
+#endif
