@@ -11,7 +11,7 @@
 #define HIT_ROLES "user assistant call tool system summary title other"
 
 #define FORMATS "anthropic openai-chat openai-responses gemini"
-#define AGENTS "claude-code pi"
+#define AGENTS "claude-code codex gemini-cli pi dive opencode chatgpt uimessage"
 #define THINKING_LEVELS "off minimal low medium high"
 
 const opt global_options[] = {

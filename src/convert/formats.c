@@ -5,16 +5,9 @@
 #include "convert/import_inside.h"
 
 static const converter *const formats[] = {
-	&convert_claude_code,
-	&convert_codex,
-	&convert_gemini_cli,
-	&convert_pi,
-	&convert_dive,
-	&convert_opencode,
-	&convert_chatgpt,
-	&convert_uimessage,
-	&convert_jsonl,
-	&convert_markdown,
+	&convert_claude_code, &convert_codex,    &convert_gemini_cli, &convert_pi,
+	&convert_dive,        &convert_opencode, &convert_chatgpt,    &convert_uimessage,
+	&convert_jsonl,       &convert_markdown,
 };
 
 const converter *converter_at(size_t i)
