@@ -136,7 +136,7 @@ int import_parse(import *im, sheaf_str piece, value *root)
 		root->text = buf_view(&in->mended_text);
 	}
 	if (rc == SHEAF_FORMAT)
-		return import_problem(im, "not JSON: %s", mine.message);
+		return import_problem(im, "%s", mine.message);
 	if (rc != 0)
 		return err_nomem(im->err);
 	root->v = json_root(in->doc);
