@@ -302,5 +302,7 @@ const converter convert_claude_code = {
 	.take = cc_take,
 	.end = cc_end,
 	.done = cc_done,
+	.write = cc_write,
+	.place = cc_place,
 	.places = {".claude/projects"},
 };

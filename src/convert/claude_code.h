@@ -41,4 +41,8 @@ int cc_message_add(import *im, value line, import_record *record);
 int cc_attachment_add(import *im, value line, import_record *record);
 int cc_note_add(import *im, value line, import_record *record);
 
+/* claude_code_write.c */
+int cc_write(export *ex);
+int cc_place(export *ex);
+
 #endif

@@ -48,6 +48,7 @@ static int slice_write(export *ex, const wire_way *way, wire_phase phase, const 
 	slice.items += from;
 	slice.count = to - from;
 	how.format = way->format;
+	how.cache = SHEAF_CACHE_OFF;
 	bool own = str_is(c->provider, sheaf_format_provider(way->format)) && c->model.len != 0;
 	how.model = own ? c->model : sheaf_str_of(way->model);
 	int rc = sheaf_render(&request, &slice, &how, ex->err);

@@ -4,6 +4,7 @@
 #include "base/utf8.h"
 #include "convert/convert.h"
 #include "convert/parts.h"
+#include "convert/pi.h"
 #include "convert/window.h"
 #include "entry/members.h"
 
@@ -404,5 +405,7 @@ const converter convert_pi = {
 	.take = pi_take,
 	.end = pi_end,
 	.done = pi_done,
+	.write = pi_write,
+	.place = pi_place,
 	.places = {".pi/agent/sessions"},
 };

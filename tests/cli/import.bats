@@ -139,3 +139,32 @@ head_line() {
 	run -1 sheaf export demo --format jsonl -o nowhere/out
 	has 'nowhere/out'
 }
+
+@test "import: memory stays bounded, whatever the file's size" {
+	python3 - <<'END'
+import json
+line = {"type": "message", "id": "", "parentId": None, "timestamp": "2026-11-14T10:00:00.000Z",
+        "message": {"role": "user", "content": "x" * 2000}}
+with open("x.jsonl", "w") as out:
+    out.write('{"type":"session","version":3,"id":"s1","timestamp":"2026-11-14T10:00:00.000Z","cwd":"/p"}\n')
+    for i in range(40000):
+        line["id"] = "e%d" % i
+        out.write(json.dumps(line) + "\n")
+        line["parentId"] = line["id"]
+    # One that fills a record, and one that no record can hold.
+    for size in (7 << 20, 40 << 20):
+        line["id"], line["message"]["content"] = "big%d" % size, "y" * size
+        out.write(json.dumps(line) + "\n")
+END
+	cat >run.py <<'END'
+import resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True)
+peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+print("peak", peak)
+sys.exit(peak > 64 << 10)
+END
+	python3 run.py "$SHEAF_BIN" import x.jsonl
+	python3 run.py "$SHEAF_BIN" import x.jsonl
+	python3 run.py "$SHEAF_BIN" export pi.s1 --format pi -o out
+	cmp out x.jsonl
+}
