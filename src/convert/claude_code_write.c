@@ -106,7 +106,8 @@ static int reply_write(export *ex, writing *w, value element, int64_t time_us)
 		line_begin(w, false);
 		buf_lit(&w->line, ",\"type\":\"assistant\",\"message\":{\"id\":\"msg_");
 		buf_str(&w->line, sheaf_str_of(reply));
-		string_put(&w->line, "\",\"type\":\"message\",\"role\":\"assistant\",\"model\":", w->model);
+		string_put(&w->line,
+		           "\",\"type\":\"message\",\"role\":\"assistant\",\"model\":", w->model);
 		buf_lit(&w->line, ",\"content\":[");
 		buf_str(&w->line, block.text);
 		buf_lit(&w->line, "],\"stop_reason\":");
@@ -123,9 +124,10 @@ static int reply_write(export *ex, writing *w, value element, int64_t time_us)
 static int boundary_write(export *ex, writing *w, int64_t time_us)
 {
 	line_begin(w, true);
-	buf_lit(&w->line, ",\"type\":\"system\",\"subtype\":\"compact_boundary\","
-	                  "\"content\":\"Conversation compacted\",\"isMeta\":false,\"level\":\"info\","
-	                  "\"compactMetadata\":{\"trigger\":\"manual\",\"preTokens\":0}");
+	buf_lit(&w->line,
+	        ",\"type\":\"system\",\"subtype\":\"compact_boundary\","
+	        "\"content\":\"Conversation compacted\",\"isMeta\":false,\"level\":\"info\","
+	        "\"compactMetadata\":{\"trigger\":\"manual\",\"preTokens\":0}");
 	w->summary = true;
 	return line_end(ex, w, time_us);
 }
@@ -160,8 +162,9 @@ static void session_id(const export *ex, char out[SHEAF_ID_ROOM])
 	char made[WIRE_ID_ROOM];
 	export_uuid(ex, made);
 	if (str_starts(name, before))
-		str_copy_cut(out, SHEAF_ID_ROOM,
-		             str_make(name.ptr + sizeof(before) - 1, name.len - sizeof(before) + 1));
+		str_copy_cut(
+			out, SHEAF_ID_ROOM,
+			str_make(name.ptr + sizeof(before) - 1, name.len - sizeof(before) + 1));
 	else
 		str_copy_cut(out, SHEAF_ID_ROOM, sheaf_str_of(made));
 }
@@ -190,8 +193,8 @@ static int place_find(export *ex, writing *w)
 int cc_write(export *ex)
 {
 	_cleanup_(writing_free) writing w = {.line = BUF_INIT(SHEAF_CONTEXT_BYTES_DEFAULT * 2)};
-	const wire_way way = {SHEAF_FORMAT_ANTHROPIC, "messages", "claude-sonnet-4-5", element_write,
-	                      &w};
+	const wire_way way = {SHEAF_FORMAT_ANTHROPIC, "messages", "claude-sonnet-4-5",
+	                      element_write, &w};
 	session_id(ex, w.session);
 	w.count = ex->from_seq;
 	int rc = place_find(ex, &w);

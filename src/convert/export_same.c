@@ -139,6 +139,7 @@ typedef struct between {
 	sheaf_str now; /* a string, or hexadecimal */
 	uint64_t left;
 	bool hex;
+	bool inside; /* a piece goes on in the next record: there is none before that */
 } between;
 
 static int between_write(export *ex, between *b)
@@ -174,8 +175,11 @@ static int piece_write(export *ex, const imported *was, between *b, const sheaf_
 	int rc = raw_of(ex, origin, &raw);
 	if (rc != 0 || raw.ptr == NULL)
 		return rc;
-	++*count;
-	if (b->list.ptr != NULL) {
+	bool more = str_is(members_find(origin, "more"), "true"), inside = b->inside;
+	bool cut = more || str_is(members_find(origin, "cut"), "true");
+	*count += !cut;
+	b->inside = more;
+	if (b->list.ptr != NULL && !inside) {
 		_cleanup_(buf_free) buf kept = BUF_INIT(SHEAF_RECORD_BYTES_MAX);
 		bool direct = members_find(origin, "raw").ptr != NULL;
 		if (!direct) { /* the text before it needs the same room */
@@ -187,8 +191,7 @@ static int piece_write(export *ex, const imported *was, between *b, const sheaf_
 		return rc == 0 ? export_write(ex, direct ? raw : buf_view(&kept)) : rc;
 	}
 	rc = export_write(ex, raw);
-	if (rc == 0 && !str_is(members_find(origin, "cut"), "true") &&
-	    !(was->open_end && *count == was->pieces))
+	if (rc == 0 && b->list.ptr == NULL && !cut && !(was->open_end && *count == was->pieces))
 		rc = export_write(ex, SHEAF_STR("\n"));
 	return rc;
 }

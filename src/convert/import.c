@@ -24,6 +24,8 @@
 #define BATCH_RECORDS 1000
 #define RECORD_BESIDE ((size_t)16384) /* what a record has beside its body and the piece */
 #define BATCH_BYTES ((size_t)4 << 20)
+/* A larger piece is kept in records of its own, in chunks, not with what it gave. */
+#define CHUNK_BYTES ((size_t)1 << 20)
 
 /* ---- Problems ------------------------------------------------------------ */
 
@@ -37,7 +39,14 @@ int import_problem(import *im, const char *format, ...)
 	return report_problem(im->inside->report, im->file, im->line, sheaf_str_of(text), im->err);
 }
 
+static int record_add(import *im, const import_record *record, bool with_raw);
+
 /* ---- Pieces -------------------------------------------------------------- */
+
+static int flush_if_full(import *im)
+{
+	return im->inside->waiting_bytes < BATCH_BYTES ? 0 : import_flush(im);
+}
 
 /* The piece as it is: JSON where it can be embedded, else text, else its bytes in hexadecimal. */
 static void raw_write(buf *out, sheaf_str raw)
@@ -70,6 +79,8 @@ static void origin_write(const import *im, buf *out, bool with_raw)
 	buf_u64(out, im->line);
 	if (in->piece_cut)
 		buf_lit(out, ",\"cut\":true");
+	if (in->piece_chunk)
+		buf_lit(out, ",\"more\":true");
 	if (with_raw)
 		raw_write(out, in->piece);
 	buf_char(out, '}');
@@ -86,19 +97,63 @@ int piece_begin(import *im, sheaf_str piece, bool cut)
 	return 0;
 }
 
+static bool is_large(const import *im)
+{
+	return im->inside->piece.len > CHUNK_BYTES;
+}
+
+/* A large piece in several records; all but the last one of them say that there is more. */
+static int chunks_add(import *im)
+{
+	import_inside *in = im->inside;
+	sheaf_str left = in->piece, whole = in->piece;
+	int rc = 0;
+	for (size_t n = 0; rc == 0 && left.len != 0; n++) {
+		_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_RECORD_BYTES_MAX);
+		char id[SHEAF_ID_ROOM];
+		in->piece = utf8_cut(left, CHUNK_BYTES);
+		if (in->piece.len == 0)
+			in->piece = str_make(left.ptr,
+			                     left.len < CHUNK_BYTES ? left.len : CHUNK_BYTES);
+		left = str_make(left.ptr + in->piece.len, left.len - in->piece.len);
+		in->piece_chunk = left.len != 0;
+		int len = snprintf(id, sizeof(id), "line-%llu%s~%zu",
+		                   (unsigned long long)im->number, im->id_tail, n);
+		buf_lit(&body, "{\"source\":");
+		origin_write(im, &body, true);
+		buf_char(&body, '}');
+		rc = buf_status(&body, im->err);
+		if (rc == 0)
+			rc = record_add(im,
+			                &(import_record){.type = "source",
+			                                 .body = buf_view(&body),
+			                                 .id = str_make(id, (size_t)len),
+			                                 .fact = true},
+			                false);
+		if (rc == 0)
+			rc = flush_if_full(im);
+	}
+	in->piece = whole;
+	in->piece_chunk = false;
+	return rc;
+}
+
 /* The piece itself as a record. */
 static int source_add(import *im)
 {
 	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_RECORD_BYTES_MAX);
 	im->inside->kept++;
+	if (is_large(im))
+		return chunks_add(im);
 	buf_lit(&body, "{\"source\":");
 	origin_write(im, &body, true);
 	buf_char(&body, '}');
 	int rc = buf_status(&body, im->err);
 	if (rc == 0)
-		rc = import_add(
+		rc = record_add(
 			im,
-			&(import_record){.type = "source", .body = buf_view(&body), .fact = true});
+			&(import_record){.type = "source", .body = buf_view(&body), .fact = true},
+			false);
 	return rc;
 }
 
@@ -109,10 +164,19 @@ int piece_end(import *im)
 	if (in->session_id[0] == '\0')
 		return import_problem(im, "there is no session this belongs to");
 	int rc = in->piece_records == 0 ? source_add(im) : 0;
+	if (rc == 0)
+		rc = flush_if_full(im);
 	if (rc != 0)
 		return rc;
-	in->pieces++;
+	if (is_large(im)) { /* what was needed for it is not needed for the next one */
+		json_free(in->doc);
+		in->doc = NULL;
+		buf_free(&in->mended_text);
+	}
 	in->crc = crc32c(in->crc, in->piece.ptr, in->piece.len);
+	if (in->piece_cut)
+		return 0;
+	in->pieces++;
 	in->crc = crc32c(in->crc, "\n", 1);
 	if (in->pieces == in->done.pieces && in->crc != in->done.crc)
 		return IMPORT_CHANGED;
@@ -288,9 +352,7 @@ static int wait_add(import *im, const import_record *record, sheaf_str id, sheaf
 	w->turn = pack(&at, record->turn);
 	w->agent = pack(&at, record->agent);
 	in->waiting_bytes += len;
-	if (in->waiting_count < BATCH_RECORDS && in->waiting_bytes < BATCH_BYTES)
-		return 0;
-	return import_flush(im);
+	return in->waiting_count < BATCH_RECORDS ? 0 : import_flush(im);
 }
 
 static sheaf_str id_make(const import *im, const import_record *record, char room[SHEAF_ID_ROOM])
@@ -306,23 +368,18 @@ static sheaf_str id_make(const import *im, const import_record *record, char roo
 	return str_make(room, (size_t)len);
 }
 
-int import_add(import *im, const import_record *record)
+/* Adds a record; `with_raw` if it is the one that carries the piece. */
+static int record_add(import *im, const import_record *record, bool with_raw)
 {
 	import_inside *in = im->inside;
 	char room[SHEAF_ID_ROOM], parent_room[SHEAF_ID_ROOM];
-	if (in->session_id[0] == '\0')
-		return import_problem(im, "there is no session this belongs to");
-	/* Refused by the store, it would take all that hangs on it along. */
-	if (record->body.len + in->piece.len + RECORD_BESIDE > SHEAF_BODY_BYTES_MAX &&
-	    !str_is(sheaf_str_of(record->type), "source"))
-		return import_problem(im, "larger than a record may be: kept as it is");
 	sheaf_str id = id_make(im, record, room);
 	sheaf_str parent = record->has_parent ? record->parent : sheaf_str_of(im->last);
 	if (parent.ptr == im->last) { /* about to be overwritten */
 		memcpy(parent_room, im->last, sizeof(parent_room));
 		parent.ptr = parent_room;
 	}
-	bool first = in->piece_records++ == 0;
+	in->piece_records++;
 	if (!record->fact) {
 		memcpy(im->last, id.ptr, id.len);
 		im->last[id.len] = '\0';
@@ -343,7 +400,7 @@ int import_add(import *im, const import_record *record)
 	bool is_source = str_is(sheaf_str_of(record->type), "source");
 	if (!is_source) {
 		buf_lit(&extra, "{\"origin\":");
-		origin_write(im, &extra, first);
+		origin_write(im, &extra, with_raw);
 		if (record->continues)
 			buf_lit(&extra, ",\"continues\":true");
 		buf_char(&extra, '}');
@@ -352,7 +409,21 @@ int import_add(import *im, const import_record *record)
 	if (rc != 0)
 		return rc;
 	return wait_add(im, &whole, id, record->fact ? (sheaf_str){NULL, 0} : parent,
-	                is_source ? (sheaf_str){NULL, 0} : buf_view(&extra), first);
+	                is_source ? (sheaf_str){NULL, 0} : buf_view(&extra), with_raw);
+}
+
+int import_add(import *im, const import_record *record)
+{
+	import_inside *in = im->inside;
+	bool large = is_large(im), first = in->piece_records == 0;
+	size_t beside = RECORD_BESIDE + (large ? 0 : in->piece.len);
+	if (in->session_id[0] == '\0')
+		return import_problem(im, "there is no session this belongs to");
+	/* Refused by the store, it would take all that hangs on it along. */
+	if (record->body.len + beside > SHEAF_BODY_BYTES_MAX)
+		return import_problem(im, "larger than a record may be: kept as it is");
+	int rc = first && large ? chunks_add(im) : 0;
+	return rc == 0 ? record_add(im, record, first && !large) : rc;
 }
 
 int import_json(import *im, sheaf_message *message, sheaf_str *json)
@@ -374,6 +445,7 @@ int import_message(import *im, sheaf_message *message, const import_record *reco
 	int rc = import_json(im, message, &json);
 	if (rc != 0 || json.ptr == NULL)
 		return rc;
+	(void)buf_reserve(&body, json.len + sizeof("{\"message\":}"));
 	buf_lit(&body, "{\"message\":");
 	buf_str(&body, json);
 	buf_char(&body, '}');

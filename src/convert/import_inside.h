@@ -79,6 +79,7 @@ typedef struct import_inside {
 	/* the piece at hand */
 	sheaf_str piece;
 	bool piece_cut;
+	bool piece_chunk; /* what is being added is not the end of it */
 	uint64_t piece_records;
 	/* scratch */
 	json_doc *doc;

@@ -13,6 +13,7 @@ typedef struct state {
 	window behind;            /* a line that became a fact -> the entry it hung on */
 	window ahead;             /* … -> the entry that hung on it, the latest */
 	char last[SHEAF_ID_ROOM]; /* the line read last */
+	bool opened;
 } state;
 
 static bool pi_knows(sheaf_str path, sheaf_str head)
@@ -353,8 +354,12 @@ static int header_take(import *im, value line)
 		.cwd = value_string(line, "cwd"),
 		.created_us = value_time(line, "timestamp"),
 	};
-	if (im->number != 1)
+	state *s = im->state;
+	if (s->opened)
 		return import_problem(im, "a second header");
+	if (session.id.len == 0) /* damaged: the file's name has it, too */
+		session.id = id_in_path(im->file);
+	s->opened = true;
 	if (parent.len != 0)
 		session.parent = id_in_path(parent);
 	return import_open(im, &session);
@@ -365,12 +370,12 @@ static int pi_take(import *im, sheaf_str piece)
 	state *s = im->state;
 	value line;
 	int rc = import_parse(im, piece, &line);
-	if (rc != 0 || line.v == NULL)
-		return rc;
 	sheaf_str type = value_string(line, "type"), id = value_string(line, "id");
 	sheaf_str parent = value_string(line, "parentId");
-	if (str_is(type, "session"))
-		return header_take(im, line);
+	if (rc == 0 && (str_is(type, "session") || !s->opened))
+		rc = header_take(im, str_is(type, "session") ? line : (value){NULL, {NULL, 0}});
+	if (rc != 0 || line.v == NULL || str_is(type, "session"))
+		return rc;
 	if (id.len == 0 || id.len > SHEAF_ID_BYTES_MAX || type.len == 0)
 		return import_problem(im, "no entry: it has no id or no type");
 	import_record record = {

@@ -49,7 +49,8 @@ static void id_put(buf *out, const char *before, sheaf_str id)
 		buf_json(out, id);
 }
 
-static void line_begin(writing *w, const char *type, sheaf_str id, sheaf_str parent, int64_t time_us)
+static void line_begin(writing *w, const char *type, sheaf_str id, sheaf_str parent,
+                       int64_t time_us)
 {
 	char stamp[CLOCK_TEXT + 1];
 	clock_format(stamp, time_us);
@@ -269,10 +270,10 @@ static int result_write(export *ex, writing *w, const sheaf_entry *e, const shea
 {
 	int rc = 0;
 	line_begin(w, "message", id, parent, e->time_us);
-	string_put(&w->line, ",\"message\":{\"role\":\"toolResult\",\"toolCallId\":",
-	           part->tool_use_id);
-	string_put(&w->line, ",\"toolName\":",
-	           part->tool_name.ptr != NULL ? part->tool_name : SHEAF_STR(""));
+	string_put(&w->line,
+	           ",\"message\":{\"role\":\"toolResult\",\"toolCallId\":", part->tool_use_id);
+	string_put(&w->line,
+	           ",\"toolName\":", part->tool_name.ptr != NULL ? part->tool_name : SHEAF_STR(""));
 	buf_lit(&w->line, ",\"content\":");
 	if (part->parts != NULL) {
 		rc = parts_put(ex, &w->line, part->parts, part->part_count);
@@ -498,7 +499,8 @@ static int leaf_write(export *ex, writing *w)
 	sheaf_str last = window_get(&w->last_of, leaf);
 	str_copy_cut(parent, sizeof(parent), last.ptr != NULL ? last : leaf);
 	(void)snprintf(id, sizeof(id), "%s.leaf", parent);
-	line_begin(w, "custom", sheaf_str_of(id), sheaf_str_of(parent), ex->head->info->modified_us);
+	line_begin(w, "custom", sheaf_str_of(id), sheaf_str_of(parent),
+	           ex->head->info->modified_us);
 	buf_lit(&w->line, ",\"customType\":\"sheaf.leaf\"");
 	return line_end(ex, w);
 }
@@ -520,7 +522,7 @@ static int before_find(export *ex, writing *w)
 int pi_write(export *ex)
 {
 	_cleanup_(writing_free) writing w = {.line = BUF_INIT(LINE_BYTES_MAX),
-	                                    .open_tail = BUF_INIT(LINE_BYTES_MAX)};
+	                                     .open_tail = BUF_INIT(LINE_BYTES_MAX)};
 	const sheaf_records *page;
 	uint64_t seq = 0;
 	int rc = ex->from_seq == 0 ? header_write(ex, &w) : before_find(ex, &w);

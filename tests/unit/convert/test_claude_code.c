@@ -2,7 +2,7 @@
  * Claude Code's session files: what a model would be sent is what Claude Code
  * sent, tokens are counted once, and files come out as they were.
  */
-#include "unit/convert/convert_kit.h"
+#include "unit/convert/hurt_kit.h"
 
 #include "base/json.h"
 #include "sheaf/render.h"
@@ -182,13 +182,27 @@ static void test_sessions(void **state)
 	kit_close(&k);
 }
 
+static void test_hurt(void **state)
+{
+	(void)state;
+	hurt_file("claude-code", NEW MAIN ".jsonl", MAIN ".jsonl", 120);
+	hurt_file("claude-code", OLD OLD_FORK ".jsonl", OLD_FORK ".jsonl", 60);
+	hurt_file("claude-code", OLD "agent-016de6d3.jsonl", "agent-016de6d3.jsonl", 60);
+}
+
+static void test_out_of_memory(void **state)
+{
+	(void)state;
+	hurt_memory("claude-code", NEW FORK ".jsonl", 53);
+	hurt_memory("claude-code", NEW MAIN "/subagents/" AGENT ".jsonl", 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_requests),
-		cmocka_unit_test(test_usage),
-		cmocka_unit_test(test_sessions),
+		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_requests),
+		cmocka_unit_test(test_usage),      cmocka_unit_test(test_sessions),
+		cmocka_unit_test(test_hurt),       cmocka_unit_test(test_out_of_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,11 +6,11 @@
 #include "support/body_lines.h"
 
 #define PI_TREE KIT_DATA "pi/0.73.1/tree-session.jsonl"
-#define PI \
-	KIT_DATA "pi/0.73.1/sessions/--home-user-project--/" \
+#define PI                                                                                         \
+	KIT_DATA "pi/0.73.1/sessions/--home-user-project--/"                                       \
 		 "2026-11-14T22-58-25-886Z_01a1dc48-91dd-754a-b727-3d8f61e55eff.jsonl"
-#define CLAUDE \
-	KIT_DATA "claude-code/2.1.197/projects/-home-user-project/" \
+#define CLAUDE                                                                                     \
+	KIT_DATA "claude-code/2.1.197/projects/-home-user-project/"                                \
 		 "11111111-1111-4111-8111-111111111111.jsonl"
 
 /* What a model would be sent, one block a line. */
@@ -141,17 +141,18 @@ static void test_tree_for_pi(void **state)
 	static const char *const ids[] = {"e1", "e2", "e3"};
 	for (size_t i = 0; i < COUNT_OF(ids); i++) {
 		o.id = sheaf_str_of(ids[i]);
-		assert_int_equal(sheaf_session_append_json(
-					 s, SHEAF_STR("message"),
-					 SHEAF_STR("{\"message\":{\"role\":\"user\",\"content\":\"x\"}}"),
-					 &o, NULL, NULL, &from.err),
-		                 0);
+		assert_int_equal(
+			sheaf_session_append_json(
+				s, SHEAF_STR("message"),
+				SHEAF_STR("{\"message\":{\"role\":\"user\",\"content\":\"x\"}}"),
+				&o, NULL, NULL, &from.err),
+			0);
 	}
-	assert_int_equal(sheaf_session_label(s, SHEAF_STR("e1"), SHEAF_STR("here"), NULL, NULL,
-	                                     &from.err),
-	                 0);
-	assert_int_equal(sheaf_session_rename(s, SHEAF_STR("Mine"), (sheaf_str){NULL, 0}, NULL, NULL,
-	                                      &from.err),
+	assert_int_equal(
+		sheaf_session_label(s, SHEAF_STR("e1"), SHEAF_STR("here"), NULL, NULL, &from.err),
+		0);
+	assert_int_equal(sheaf_session_rename(s, SHEAF_STR("Mine"), (sheaf_str){NULL, 0}, NULL,
+	                                      NULL, &from.err),
 	                 0);
 	assert_int_equal(sheaf_session_branch(s, (sheaf_str){NULL, 0}, SHEAF_STR("e2"), NULL, NULL,
 	                                      &from.err),

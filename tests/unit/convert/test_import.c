@@ -179,6 +179,50 @@ static void test_damaged(void **state)
 	kit_close(&k);
 }
 
+/* Lines that fill records, and one that none can hold, between others. */
+static void test_large(void **state)
+{
+	(void)state;
+	static const size_t sizes[] = {(1 << 20) - 200, (1 << 20) + 5, 3 << 20, 7 << 20, 20 << 20};
+	_cleanup_(buf_free) buf text = BUF_INIT(KIT_BYTES_MAX);
+	kit k;
+	char line[256];
+	kit_open(&k);
+	buf_lit(&text, HEADER);
+	for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+		buf_format(&text,
+		           "{\"type\":\"message\",\"id\":\"e%zu\",\"parentId\":null,\"message\":"
+		           "{\"role\":\"user\",\"content\":\"",
+		           i);
+		for (size_t n = 0; n < sizes[i]; n += 4)
+			buf_lit(&text, "x\xe2\x82\xac");
+		buf_lit(&text, "\"}}\n" ENTRY("a", "null", "a"));
+		text.ptr[text.len - sizeof(ENTRY("a", "null", "a")) + 1 + 24] = (char)('a' + i);
+	}
+	file_make(&k, text.ptr, text.len);
+	assert_int_equal(kit_try(&k, path, NULL), 0);
+	assert_int_equal(k.report->problem_total, 1);
+	assert_int_equal(k.report->sessions[0]->pieces, 1 + 2 * COUNT_OF(sizes));
+	same(&k, "pi.s1");
+	sheaf_session *s = kit_session(&k, "pi.s1");
+	sheaf_records *one;
+	assert_int_equal(sheaf_session_get(&one, s, SHEAF_STR("e3"), &k.err), 0);
+	assert_int_equal(one->items[0]->message->parts[0]->text.len, sizes[3]);
+	sheaf_records_free(one);
+	kit_path(&k, s, line, sizeof(line));
+	assert_string_equal(line, "e");
+	sheaf_session_close(s);
+	assert_int_equal(kit_try(&k, path, NULL), 0);
+	assert_int_equal(k.report->sessions[0]->state, SHEAF_IMPORT_SAME);
+	buf_lit(&text, ENTRY("z", "\"e\"", "more"));
+	file_make(&k, text.ptr, text.len);
+	assert_int_equal(kit_try(&k, path, NULL), 0);
+	assert_int_equal(k.report->sessions[0]->state, SHEAF_IMPORT_GROWN);
+	assert_int_equal(k.report->sessions[0]->records, 1);
+	same(&k, "pi.s1");
+	kit_close(&k);
+}
+
 static void test_no_session(void **state)
 {
 	(void)state;
@@ -194,11 +238,13 @@ static void test_no_session(void **state)
 	assert_int_equal(kit_try(&k, "/nowhere/at/all", NULL), SHEAF_NOT_FOUND);
 	how.format = SHEAF_STR("nothing");
 	assert_int_equal(kit_try(&k, path, &how), SHEAF_INVALID);
-	/* Told that it is one, it says what is missing. */
+	/* Told that it is one, it is kept under the file's name, and what is wrong is said. */
 	how.format = SHEAF_STR("pi");
 	assert_int_equal(kit_try(&k, path, &how), 0);
-	assert_int_equal(k.report->session_count, 0);
-	assert_true(k.report->problem_total > 0);
+	assert_int_equal(k.report->session_count, 1);
+	assert_str(k.report->sessions[0]->key.session, "pi.x");
+	assert_int_equal(k.report->sessions[0]->kept, 1);
+	assert_int_equal(k.report->problem_total, 1);
 	kit_close(&k);
 }
 
@@ -284,8 +330,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_again),         cmocka_unit_test(test_grown),
 		cmocka_unit_test(test_cut_in_a_line), cmocka_unit_test(test_changed),
-		cmocka_unit_test(test_damaged),       cmocka_unit_test(test_no_session),
-		cmocka_unit_test(test_dry_run),       cmocka_unit_test(test_out_of_memory),
+		cmocka_unit_test(test_damaged),       cmocka_unit_test(test_large),
+		cmocka_unit_test(test_no_session),    cmocka_unit_test(test_dry_run),
+		cmocka_unit_test(test_out_of_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

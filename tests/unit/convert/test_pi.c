@@ -1,5 +1,5 @@
 /* pi's session files: taken in whole, and written again as they were. */
-#include "unit/convert/convert_kit.h"
+#include "unit/convert/hurt_kit.h"
 
 #define SESSIONS KIT_DATA "pi/0.73.1/sessions/--home-user-project--/"
 #define TREE KIT_DATA "pi/0.73.1/tree-session.jsonl"
@@ -87,12 +87,24 @@ static void test_directory(void **state)
 	kit_close(&k);
 }
 
+static void test_hurt(void **state)
+{
+	(void)state;
+	hurt_file("pi", TREE, "x.jsonl", 150);
+}
+
+static void test_out_of_memory(void **state)
+{
+	(void)state;
+	hurt_memory("pi", TREE, 17);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_tree),
-		cmocka_unit_test(test_directory),
+		cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_tree),
+		cmocka_unit_test(test_directory),     cmocka_unit_test(test_hurt),
+		cmocka_unit_test(test_out_of_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
