@@ -39,7 +39,9 @@ sheaf_test(servers_search_memory servers 60 $<TARGET_FILE:test_servers_search> m
 
 if(TARGET sheaf_postgres)
   servers_conformance(postgres postgres @SHEAF_TEST_POSTGRES@?migrate=1)
-  servers_way(pgbouncer pgbouncer @SHEAF_TEST_PGBOUNCER@?migrate=1)
+  # The old pooler differs from the new one in statements alone, which histories use all of.
+  servers_test(histories_pgbouncer 600 pgbouncer $<TARGET_FILE:sheaf-conformance>
+               @SHEAF_TEST_PGBOUNCER@?migrate=1 --histories ${SHEAF_SERVER_HISTORIES} --jobs 4)
   servers_way(pgbouncer_new pgbouncer-new @SHEAF_TEST_PGBOUNCER_NEW@?migrate=1)
   servers_way(shards shards @SHEAF_TEST_SHARDS@?migrate=1)
   servers_test(wire_postgres 300 postgres $<TARGET_FILE:test_servers_wire>
