@@ -31,9 +31,9 @@ static int name_of(maker *k, sheaf_str id, size_t *out)
 	return 0;
 }
 
-static bool id_is_good(const maker *k, sheaf_str id)
+static bool id_is_good(sheaf_str id)
 {
-	if (id.len == 0 || id.len > k->r->rules->id_max)
+	if (id.len == 0 || id.len > CALL_ID_MAX)
 		return false;
 	for (size_t i = 0; i < id.len; i++) {
 		if (!id_char(id.ptr[i]))
@@ -68,7 +68,7 @@ static int id_give(maker *k, sheaf_str id, uint64_t times, sheaf_str *out)
 {
 	uint64_t salt = times, at;
 	*out = id;
-	if (times == 1 && id_is_good(k, id) && !map_get(&k->made, id, &at))
+	if (times == 1 && id_is_good(id) && !map_get(&k->made, id, &at))
 		return 0;
 	do {
 		*out = id_made(k, id, salt);
@@ -83,7 +83,7 @@ static int id_give(maker *k, sheaf_str id, uint64_t times, sheaf_str *out)
 static int tool_name(maker *k, sheaf_str name, sheaf_str *out)
 {
 	const format_rules *rules = k->r->rules;
-	bool good = name.len != 0 && name.len <= rules->name_max &&
+	bool good = name.len != 0 && name.len <= TOOL_NAME_MAX &&
 	            (!rules->name_letter || name_may_begin(name.ptr[0]));
 	for (size_t i = 0; good && i < name.len; i++)
 		good = id_char(name.ptr[i]);
@@ -91,7 +91,7 @@ static int tool_name(maker *k, sheaf_str name, sheaf_str *out)
 	if (good)
 		return 0;
 	bool lead = name.len == 0 || (rules->name_letter && !name_may_begin(name.ptr[0]));
-	size_t len = name.len + lead < rules->name_max ? name.len + lead : rules->name_max;
+	size_t len = name.len + lead < TOOL_NAME_MAX ? name.len + lead : TOOL_NAME_MAX;
 	char *text = arena_alloc(k->r->arena, len + 1);
 	if (text == NULL)
 		return SHEAF_NOMEM;
@@ -172,7 +172,7 @@ static int input_make(maker *k, const sheaf_part *part, sheaf_str *out)
 			return rc;
 		is_object = is_json && json_type_of(json_root(doc)) == JSON_OBJECT;
 	}
-	if (is_object || !k->r->rules->input_object)
+	if (is_object)
 		return 0;
 	int rc = input_wrap(k, input, is_json, out);
 	return rc != 0 ? rc : note_add(k->r, SHEAF_NOTE_INPUT, k->item, part->id);

@@ -37,7 +37,6 @@ static const format_rules formats[] = {
 		.provider = "anthropic",
 		.path = "/v1/messages",
 		.write = anthropic_write,
-		.input_object = true,
 		.has_thinking = true,
 		.opens_with_user = true,
 		.tools_required = true,
@@ -48,8 +47,6 @@ static const format_rules formats[] = {
 		.documents = pdf_only,
 		.user_never = anthropic_user_never,
 		.reply_never = anthropic_reply_never,
-		.id_max = 64,
-		.name_max = 64,
 	},
 	{
 		.format = SHEAF_FORMAT_OPENAI_CHAT,
@@ -57,7 +54,6 @@ static const format_rules formats[] = {
 		.provider = "openai",
 		.path = "/v1/chat/completions",
 		.write = openai_chat_write,
-		.input_object = true,
 		.has_system = true,
 		.has_developer = true,
 		.named_thinking = true,
@@ -68,8 +64,6 @@ static const format_rules formats[] = {
 		.documents = pdf_only,
 		.user_never = chat_user_never,
 		.reply_never = chat_reply_never,
-		.id_max = 64,
-		.name_max = 64,
 	},
 	{
 		.format = SHEAF_FORMAT_OPENAI_RESPONSES,
@@ -77,7 +71,6 @@ static const format_rules formats[] = {
 		.provider = "openai",
 		.path = "/v1/responses",
 		.write = openai_responses_write,
-		.input_object = true,
 		.has_system = true,
 		.has_developer = true,
 		.has_thinking = true,
@@ -89,8 +82,6 @@ static const format_rules formats[] = {
 		.document_url = true,
 		.images = openai_images,
 		.documents = pdf_only,
-		.id_max = 64,
-		.name_max = 64,
 	},
 	{
 		.format = SHEAF_FORMAT_GEMINI,
@@ -100,7 +91,6 @@ static const format_rules formats[] = {
 		.path_end = ":generateContent",
 		.path_stream = ":streamGenerateContent?alt=sse",
 		.write = gemini_write,
-		.input_object = true,
 		.has_thinking = true,
 		.opens_with_user = true,
 		.result_parts = true,
@@ -112,8 +102,6 @@ static const format_rules formats[] = {
 		.document_url = true,
 		.images = gemini_images,
 		.documents = gemini_documents,
-		.id_max = 64,
-		.name_max = 64,
 	},
 };
 
@@ -151,7 +139,7 @@ const char *sheaf_format_provider(int32_t format)
 
 static bool name_is_good(const format_rules *rules, sheaf_str name)
 {
-	if (name.len == 0 || name.len > rules->name_max)
+	if (name.len == 0 || name.len > TOOL_NAME_MAX)
 		return false;
 	for (size_t i = 0; i < name.len; i++) {
 		if (!id_char(name.ptr[i]))

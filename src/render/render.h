@@ -66,7 +66,6 @@ typedef struct format_rules {
 	const char *path_end;    /* … this is not NULL, and then this */
 	const char *path_stream; /* the same for a stream */
 	int (*write)(rendering *r, buf *out, sheaf_error *err);
-	bool input_object;    /* a call's input must be an object */
 	bool has_system;      /* `system` and `developer` messages inside the list … */
 	bool has_developer;   /* … else they become user text, or the one the other */
 	bool has_thinking;    /* signed thinking can go back; else it is left out (or text) */
@@ -85,8 +84,6 @@ typedef struct format_rules {
 	const char *documents;  /* the same of documents given as base64 */
 	const char *user_never; /* types of opaque parts that are not the user's; NULL: see below */
 	const char *reply_never; /* … and not the assistant's. NULL: parts have no types there */
-	size_t id_max;           /* longest id of a call; its characters are [A-Za-z0-9_-] */
-	size_t name_max;         /* the same for a tool's name */
 } format_rules;
 
 const format_rules *rules_of(int32_t format); /* NULL if there is none */
@@ -108,6 +105,10 @@ struct rendering {
 	sheaf_cache_mark marks[4];
 	size_t mark_count;
 };
+
+/* Longest id of a call, and longest name of a tool: what every format takes. */
+#define CALL_ID_MAX 64
+#define TOOL_NAME_MAX 64
 
 /* Characters of ids and of tools' names. */
 extern const bool id_chars[256];
