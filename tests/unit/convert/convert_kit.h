@@ -21,6 +21,7 @@
 #include "base/str.h"
 #include "sheaf/context.h"
 #include "sheaf/convert.h"
+#include "support/fail_alloc.h"
 #include "support/files.h"
 
 #define KIT_DATA SHEAF_TEST_DATA "/import/"
@@ -177,6 +178,31 @@ static UNUSED void kit_path(kit *k, sheaf_session *s, char *out, size_t room)
 		assert_true(len < room);
 	}
 	sheaf_records_free(path);
+}
+
+/* Every allocation of an import fails once, behind the first `every` some of them: it is said, and
+ * nothing leaks. */
+static UNUSED void kit_out_of_memory(const char *path, size_t every)
+{
+	bool hit = true;
+	for (size_t n = 1; hit; n += n < every ? 1 : 37) {
+		sheaf_store *store;
+		sheaf_import_report *report = NULL;
+		sheaf_error err;
+		fail_alloc_install();
+		assert_int_equal(sheaf_open(&store, "memory:", NULL, &err), 0);
+		fail_alloc_at(n, n % 2 == 0);
+		int rc = sheaf_import(&report, store, sheaf_str_of(path), NULL, &err);
+		hit = fail_alloc_hit();
+		fail_alloc_at(0, false);
+		if (rc != (hit ? SHEAF_NOMEM : 0))
+			print_error("%s: allocation %zu\n", path, n);
+		assert_int_equal(rc, hit ? SHEAF_NOMEM : 0);
+		sheaf_import_report_free(report);
+		sheaf_close(store);
+		assert_int_equal(fail_alloc_live(), 0);
+		fail_alloc_remove();
+	}
 }
 
 #endif

@@ -1,5 +1,4 @@
 /* ChatGPT's data export: taken in whole, and written again as it was. */
-#include "support/fail_alloc.h"
 #include "unit/convert/damage.h"
 
 #define LIST KIT_DATA "chatgpt/conversations.json"
@@ -209,25 +208,7 @@ static void test_damaged(void **state)
 static void test_out_of_memory(void **state)
 {
 	(void)state;
-	bool hit = true;
-	for (size_t n = 1; hit; n++) {
-		sheaf_store *store;
-		sheaf_import_report *report = NULL;
-		sheaf_error err;
-		fail_alloc_install();
-		assert_int_equal(sheaf_open(&store, "memory:", NULL, &err), 0);
-		fail_alloc_at(n, n % 2 == 0);
-		int rc = sheaf_import(&report, store, sheaf_str_of(LIST), NULL, &err);
-		hit = fail_alloc_hit();
-		fail_alloc_at(0, false);
-		if (rc != (hit ? SHEAF_NOMEM : 0))
-			print_error("allocation %zu\n", n);
-		assert_int_equal(rc, hit ? SHEAF_NOMEM : 0);
-		sheaf_import_report_free(report);
-		sheaf_close(store);
-		assert_int_equal(fail_alloc_live(), 0);
-		fail_alloc_remove();
-	}
+	kit_out_of_memory(LIST, SIZE_MAX);
 }
 
 int main(void)

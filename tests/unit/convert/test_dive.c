@@ -1,5 +1,4 @@
 /* Dive's session files: taken in whole, and written again as they were. */
-#include "support/fail_alloc.h"
 #include "unit/convert/convert_kit.h"
 
 #define FILE_PATH KIT_DATA "dive/sess-123.jsonl"
@@ -121,25 +120,7 @@ static void test_again(void **state)
 static void test_out_of_memory(void **state)
 {
 	(void)state;
-	bool hit = true;
-	for (size_t n = 1; hit; n++) {
-		sheaf_store *store;
-		sheaf_import_report *report = NULL;
-		sheaf_error err;
-		fail_alloc_install();
-		assert_int_equal(sheaf_open(&store, "memory:", NULL, &err), 0);
-		fail_alloc_at(n, n % 2 == 0);
-		int rc = sheaf_import(&report, store, sheaf_str_of(FILE_PATH), NULL, &err);
-		hit = fail_alloc_hit();
-		fail_alloc_at(0, false);
-		if (rc != (hit ? SHEAF_NOMEM : 0))
-			print_error("allocation %zu\n", n);
-		assert_int_equal(rc, hit ? SHEAF_NOMEM : 0);
-		sheaf_import_report_free(report);
-		sheaf_close(store);
-		assert_int_equal(fail_alloc_live(), 0);
-		fail_alloc_remove();
-	}
+	kit_out_of_memory(FILE_PATH, SIZE_MAX);
 }
 
 int main(void)

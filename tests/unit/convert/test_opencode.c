@@ -2,7 +2,6 @@
 #include "base/json.h"
 #include "sheaf/render.h"
 #include "support/body_lines.h"
-#include "support/fail_alloc.h"
 #include "unit/convert/damage.h"
 
 #define NEW KIT_DATA "opencode/1.18.33/"
@@ -315,27 +314,8 @@ static void test_out_of_memory(void **state)
 	(void)state;
 	static const char *const files[] = {NEW "export_compacted.json",
 	                                    STORED "ses_e23ab36d2fferClQSQ2Rl32Byn.json"};
-	for (size_t i = 0; i < COUNT_OF(files); i++) {
-		bool hit = true;
-		for (size_t n = 1; hit; n += n < 200 ? 1 : 37) {
-			sheaf_store *store;
-			sheaf_import_report *report = NULL;
-			sheaf_error err;
-			fail_alloc_install();
-			assert_int_equal(sheaf_open(&store, "memory:", NULL, &err), 0);
-			fail_alloc_at(n, n % 2 == 0);
-			int rc = sheaf_import(&report, store, sheaf_str_of(files[i]), NULL, &err);
-			hit = fail_alloc_hit();
-			fail_alloc_at(0, false);
-			if (rc != (hit ? SHEAF_NOMEM : 0))
-				print_error("%s: allocation %zu\n", files[i], n);
-			assert_int_equal(rc, hit ? SHEAF_NOMEM : 0);
-			sheaf_import_report_free(report);
-			sheaf_close(store);
-			assert_int_equal(fail_alloc_live(), 0);
-			fail_alloc_remove();
-		}
-	}
+	for (size_t i = 0; i < COUNT_OF(files); i++)
+		kit_out_of_memory(files[i], 200);
 }
 
 int main(void)

@@ -14,6 +14,7 @@
 
 #include "base/json.h"
 #include "sheaf/render.h"
+#include "support/fail_alloc.h"
 
 #define TEXT(text) "{'type':'text','text':{'content':'" text "'}}"
 #define CALL(id, name, input)                                                                      \
@@ -119,6 +120,27 @@ static UNUSED void sees(kit *k, const sheaf_render_options *how, const char *mem
                         const char *want)
 {
 	sees_noted(k, how, member, want, 0, 0);
+}
+
+/* Every allocation of a rendering fails once: it is said, and nothing leaks. */
+static UNUSED void renders_without_memory(kit *k, const sheaf_context *c,
+                                          const sheaf_render_options *how)
+{
+	size_t live = fail_alloc_live();
+	for (size_t n = 1;; n++) {
+		sheaf_request *q = NULL;
+		fail_alloc_at(n, false);
+		int rc = sheaf_render(&q, c, how, &k->err);
+		if (!fail_alloc_hit()) {
+			assert_int_equal(rc, 0);
+			sheaf_request_free(q);
+			break;
+		}
+		assert_int_equal(rc, SHEAF_NOMEM);
+		assert_null(q);
+		assert_int_equal(fail_alloc_live(), live);
+	}
+	fail_alloc_at(0, false);
 }
 
 #endif

@@ -355,19 +355,7 @@ static void memory_may_run_out(void **state)
 	    "{'type':'tool_result','tool_result':{'tool_use_id':'1','content':[" TEXT("a") "," TEXT(
 		    "b") "," PNG "]}}");
 	const sheaf_context *c = kit_context(&k, NULL);
-	for (size_t n = 1;; n++) {
-		sheaf_request *q = NULL;
-		fail_alloc_at(n, false);
-		int rc = sheaf_render(&q, c, &how, &k.err);
-		if (!fail_alloc_hit()) {
-			assert_int_equal(rc, 0);
-			sheaf_request_free(q);
-			break;
-		}
-		assert_int_equal(rc, SHEAF_NOMEM);
-		assert_null(q);
-	}
-	fail_alloc_at(0, false);
+	renders_without_memory(&k, c, &how);
 	sheaf_context_free(c);
 	kit_close(&k);
 	assert_int_equal(fail_alloc_live(), 0);

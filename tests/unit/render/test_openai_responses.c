@@ -499,21 +499,7 @@ static void test_every_allocation_may_fail(void **state)
 	how.system = pieces;
 	how.system_count = COUNT_OF(pieces);
 	const sheaf_context *c = kit_context(&k, NULL);
-	size_t live = fail_alloc_live();
-	for (size_t n = 1;; n++) {
-		sheaf_request *q = NULL;
-		fail_alloc_at(n, false);
-		int rc = sheaf_render(&q, c, &how, &k.err);
-		if (!fail_alloc_hit()) {
-			assert_int_equal(rc, 0);
-			sheaf_request_free(q);
-			break;
-		}
-		assert_int_equal(rc, SHEAF_NOMEM);
-		assert_null(q);
-		assert_int_equal(fail_alloc_live(), live);
-	}
-	fail_alloc_at(0, false);
+	renders_without_memory(&k, c, &how);
 	sheaf_context_free(c);
 	kit_close(&k);
 	assert_int_equal(fail_alloc_live(), 0);
