@@ -72,7 +72,7 @@ enum {
 	SHEAF_NOTE_ELIDED = 20,       /* an image or the middle of a tool result was left out */
 	SHEAF_NOTE_RENAMED = 21,      /* a call's id or a tool's name is spelled otherwise */
 	SHEAF_NOTE_INPUT = 22,        /* a call's input was wrapped into an object */
-	SHEAF_NOTE_TOOLS = 23, /* a tool that is called was not among those given: declared */
+	SHEAF_NOTE_TOOLS = 23, /* no tools were given: the first that is called was declared */
 	SHEAF_NOTE_THINKING_OFF = 24, /* thinking was not asked for: the last reply has none */
 	SHEAF_NOTE_PREFILL = 25,      /* the last message is the assistant's: it will go on there */
 	SHEAF_NOTE_STAND_IN = 26,     /* a line of text stands for what the format cannot hold */

@@ -127,8 +127,9 @@ typedef struct sheaf_request {
  * Renders a context. Costs O(its size). Caller frees; nothing in it depends on
  * the context or the options any more.
  * @return 0; SHEAF_INVALID (options: no model, ttls in the wrong order, `extra` or a schema that
- *         is no JSON object, a tool's name the format does not take, or twice), SHEAF_CONTEXT (there is nothing to send), SHEAF_TOO_LARGE (over
- *         bytes_max, also without what may be elided), SHEAF_NOMEM
+ *         is no JSON object, a tool's name the format does not take, or twice), SHEAF_CONTEXT
+ *         (there is nothing to send), SHEAF_TOO_LARGE (over bytes_max, also without what may be
+ *         elided), SHEAF_NOMEM
  */
 SHEAF_API int sheaf_render(sheaf_request **out, const sheaf_context *context,
                            const sheaf_render_options *options, sheaf_error *err);
