@@ -97,6 +97,7 @@ int cc_message_add(import *im, value line, import_record *record)
 		return import_problem(im, "%s", mine.message);
 	for (size_t i = 0; rc == 0 && i < messages->count; i++) {
 		import_record one = *record;
+		one.preamble = json_bool(json_get(line.v, "isMeta"));
 		if (i != 0) {
 			int len = snprintf(id, sizeof(id), "%.*s.%zu", (int)record->id.len,
 			                   record->id.ptr, i);

@@ -380,7 +380,8 @@ static int item_add(import *im, value item, int64_t time_us)
 	int rc = items_read(im, &messages, &list);
 	if (rc != 0 || messages == NULL)
 		return rc;
-	if (begins_turn(item)) {
+	bool begins = begins_turn(item);
+	if (begins) {
 		memcpy(s->turns[s->turn_count++ % TURNS_MAX].before, im->last, sizeof(im->last));
 		s->in_reply = false;
 	}
@@ -388,7 +389,10 @@ static int item_add(import *im, value item, int64_t time_us)
 		maker_put(s, messages->items[i]);
 		rc = message_add(
 			im, messages->items[i],
-			&(import_record){.time_us = time_us, .turn = sheaf_str_of(s->turn)});
+			&(import_record){.time_us = time_us,
+		                         .turn = sheaf_str_of(s->turn),
+		                         .preamble = !begins && is_of_role(messages->items[i],
+		                                                           SHEAF_ROLE_USER)});
 	}
 	return rc;
 }

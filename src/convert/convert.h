@@ -85,6 +85,7 @@ typedef struct import_record {
 	sheaf_str turn;
 	sheaf_str agent;
 	bool continues; /* an assistant's message that goes on the one before it */
+	bool preamble;  /* the agent's own words in the user's mouth */
 } import_record;
 
 /*

@@ -220,6 +220,17 @@ static int reply_add(import *im, value message, size_t first_call, const sheaf_u
 	return rc == 0 ? answers_add(im, message, record->time_us) : rc;
 }
 
+/* Text Gemini CLI itself puts into the user's mouth, about the machine and its files. */
+static bool is_from_gemini(value message)
+{
+	value content = value_get(message, "content"), part;
+	value_iter it = value_each(content);
+	sheaf_str text = json_string(content.v);
+	if (value_next(&it, &part))
+		text = value_string(part, "text");
+	return str_starts(text, "<session_context>") || str_starts(text, "This is the Gemini CLI.");
+}
+
 /* The user's message, after the answers in it. */
 static int user_add(import *im, value message, const import_record *record)
 {
@@ -233,6 +244,7 @@ static int user_add(import *im, value message, const import_record *record)
 		rc = import_message(im, answers, record);
 		rest = (import_record){.time_us = record->time_us};
 	}
+	rest.preamble = is_from_gemini(message);
 	return rc == 0 && m != NULL ? import_message(im, m, &rest) : rc;
 }
 

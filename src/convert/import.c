@@ -403,6 +403,8 @@ static int record_add(import *im, const import_record *record, bool with_raw)
 		origin_write(im, &extra, with_raw);
 		if (record->continues)
 			buf_lit(&extra, ",\"continues\":true");
+		if (record->preamble)
+			buf_lit(&extra, ",\"preamble\":true");
 		buf_char(&extra, '}');
 	}
 	int rc = buf_status(&extra, im->err);

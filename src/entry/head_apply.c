@@ -191,7 +191,7 @@ static int read_message(change *c, const sheaf_head *h, sheaf_str body, sheaf_er
 		rc = turn_hash(&c->usage_turn, members_find(after(body, inside, at), "turn"),
 		               c->doc, err);
 	if (rc == 0 && h->preview == NULL && content.ptr != NULL &&
-	    str_eq(role, SHEAF_STR("\"user\"")))
+	    str_eq(role, SHEAF_STR("\"user\"")) && !str_is(members_find(body, "preamble"), "true"))
 		rc = read_preview(c, content, err);
 	return rc;
 }

@@ -405,6 +405,11 @@ CASE(head_preview_is_the_first_user_text)
 	SAY(s, "user", "The question");
 	SAY(s, "user", "Another");
 	TEXT(t_head(t, s)->info->preview, "The question");
+	sheaf_session *p = t_new(t, "preamble");
+	SAY(p, "user", "You are on Linux.", .extra = "{\"preamble\":true}");
+	CHECK(t_head(t, p)->info->preview.len == 0);
+	SAY(p, "user", "The question");
+	TEXT(t_head(t, p)->info->preview, "The question");
 	sheaf_session *l = t_new(t, "long");
 	char *text = t_fill(t, 'q', 100000);
 	SAY(l, "user", text);
