@@ -2,14 +2,12 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#include "base/str.h"
 #include "find.h"
 #include "opt.h"
 #include "view.h"
 
 #define ID_MIN 8u
 #define NAME_MIN 16u
-#define PREVIEW_MAX 72u
 #define GAP 2u
 
 enum {
@@ -123,30 +121,6 @@ static void put_expiry(const cli *c, buf *out, const sheaf_session_info *info)
 	buf_char(out, ')');
 }
 
-static void put_name(const cli *c, buf *out, const sheaf_session_info *info)
-{
-	_cleanup_(buf_free) buf preview = BUF_INIT(SIZE_MAX);
-	text_safe(&preview, info->preview, TEXT_LINE);
-	if (info->name.len != 0)
-		text_safe(out, info->name, TEXT_LINE);
-	else if (preview.len != 0)
-		text_cut(out, buf_view(&preview), PREVIEW_MAX);
-	else if (!info->damaged)
-		buf_lit(out, "(empty)");
-	if (info->kind.len != 0 && !str_is(info->kind, "main")) {
-		buf_lit(out, " (");
-		text_safe(out, info->kind, TEXT_LINE);
-		buf_lit(out, ")");
-	}
-	if (info->hidden)
-		buf_lit(out, " (deleted, kept for forks)");
-	if (info->readonly)
-		buf_lit(out, " (read-only)");
-	if (info->damaged)
-		buf_str(out, out->len != 0 ? SHEAF_STR(" (damaged)") : SHEAF_STR("(damaged)"));
-	put_expiry(c, out, info);
-}
-
 /* The text of one cell, safe, into t->cell. */
 static void fill(table *t, const sheaf_list *list, size_t row, int column)
 {
@@ -163,7 +137,8 @@ static void fill(table *t, const sheaf_list *list, size_t row, int column)
 		text_safe(out, short_id(t->c, list, row), TEXT_ID);
 		break;
 	case COL_NAME:
-		put_name(t->c, out, info);
+		view_name(out, info);
+		put_expiry(t->c, out, info);
 		break;
 	case COL_MESSAGES:
 		buf_u64(out, info->messages);

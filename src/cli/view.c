@@ -12,12 +12,14 @@
 #define FOLD_COLUMNS 160u /* where the width is not known */
 #define READING_COLUMNS 100u
 #define PREVIEW_BYTES 1024u
+#define NAME_COLUMNS 72u
 #define INDENT 2u
 
 void view_done(view *v)
 {
 	map_free(&v->calls);
 	map_free(&v->seqs);
+	arena_free(v->kept);
 	buf_free(&v->out);
 }
 
@@ -164,8 +166,8 @@ static sheaf_str tool_of(const view *v, const sheaf_part *part)
 {
 	if (part->tool_name.len != 0)
 		return part->tool_name;
-	const sheaf_part *call = v != NULL ? map_get_ptr(&v->calls, part->tool_use_id) : NULL;
-	return call != NULL ? call->name : part->tool_use_id;
+	const char *name = v != NULL ? map_get_ptr(&v->calls, part->tool_use_id) : NULL;
+	return name != NULL ? sheaf_str_of(name) : part->tool_use_id;
 }
 
 static void preview_answer(const view *v, buf *out, const sheaf_part *part)
@@ -290,6 +292,30 @@ void view_preview(const view *v, buf *out, const sheaf_entry *entry)
 	}
 }
 
+void view_name(buf *out, const sheaf_session_info *info)
+{
+	_cleanup_(buf_free) buf preview = BUF_INIT(SIZE_MAX);
+	size_t begin = out->len;
+	text_safe(&preview, info->preview, TEXT_LINE);
+	if (info->name.len != 0)
+		text_safe(out, info->name, TEXT_LINE);
+	else if (preview.len != 0)
+		text_cut(out, buf_view(&preview), NAME_COLUMNS);
+	else if (!info->damaged)
+		buf_lit(out, "(empty)");
+	if (info->kind.len != 0 && !str_is(info->kind, "main")) {
+		buf_lit(out, " (");
+		text_safe(out, info->kind, TEXT_LINE);
+		buf_lit(out, ")");
+	}
+	if (info->hidden)
+		buf_lit(out, " (deleted, kept for forks)");
+	if (info->readonly)
+		buf_lit(out, " (read-only)");
+	if (info->damaged)
+		buf_str(out, out->len != begin ? SHEAF_STR(" (damaged)") : SHEAF_STR("(damaged)"));
+}
+
 void view_directory(buf *out, sheaf_str cwd)
 {
 	const char *home = getenv("HOME");
@@ -365,20 +391,39 @@ void view_session(view *v, const sheaf_head_view *head)
 	print_out(&v->out);
 }
 
+/* A copy that lives as long as the view; {NULL,0} without memory: then numbers and names of tools
+ * are not known later, which is good enough. */
+static sheaf_str keep(view *v, sheaf_str s)
+{
+	int ok = 1;
+	if (v->kept == NULL)
+		v->kept = arena_new();
+	sheaf_str copy = v->kept != NULL ? arena_dup(v->kept, s, &ok) : (sheaf_str){NULL, 0};
+	return ok ? copy : (sheaf_str){NULL, 0};
+}
+
 static void note_calls(view *v, const sheaf_message_view *message)
 {
+	uint64_t known;
 	for (size_t i = 0; i < message->part_count; i++) {
 		const sheaf_part *part = message->parts[i];
-		/* Without memory an answer is shown with its call's id: good enough. */
-		if (part->kind == SHEAF_PART_TOOL_USE)
-			(void)map_set(&v->calls, part->id, (uint64_t)(uintptr_t)part);
+		if (part->kind != SHEAF_PART_TOOL_USE || part->id.ptr == NULL ||
+		    map_get(&v->calls, part->id, &known))
+			continue;
+		sheaf_str id = keep(v, part->id), name = keep(v, part->name);
+		if (id.ptr != NULL && name.ptr != NULL)
+			(void)map_set(&v->calls, id, (uint64_t)(uintptr_t)name.ptr);
 	}
 }
 
 void view_note(view *v, const sheaf_entry *entry)
 {
-	if (entry->id.ptr != NULL)
-		(void)map_set(&v->seqs, entry->id, entry->seq);
+	uint64_t known;
+	if (entry->id.ptr != NULL && !map_get(&v->seqs, entry->id, &known)) {
+		sheaf_str id = keep(v, entry->id);
+		if (id.ptr != NULL)
+			(void)map_set(&v->seqs, id, entry->seq);
+	}
 	if (entry->message != NULL)
 		note_calls(v, entry->message);
 }
@@ -627,7 +672,7 @@ static void put_message(view *v, const sheaf_message_view *message, bool named)
 	}
 }
 
-void view_entry(view *v, const sheaf_entry *entry)
+void view_entry_put(view *v, const sheaf_entry *entry)
 {
 	put_gap(v);
 	put_heading(v, entry);
@@ -645,6 +690,11 @@ void view_entry(view *v, const sheaf_entry *entry)
 		put_folded(v, STYLE_DIM, entry->body, 0);
 	}
 	view_note(v, entry);
+}
+
+void view_entry(view *v, const sheaf_entry *entry)
+{
+	view_entry_put(v, entry);
 	print_out(&v->out);
 }
 

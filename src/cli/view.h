@@ -7,16 +7,17 @@
 
 typedef struct view {
 	const cli *c;
-	bool full; /* nothing is folded */
-	bool gap;  /* something stands above: a blank line goes first */
-	map calls; /* tool call id → name of the tool, of what was shown so far */
-	map seqs;  /* entry id → seq */
+	bool full;   /* nothing is folded */
+	bool gap;    /* something stands above: a blank line goes first */
+	map calls;   /* tool call id → name of the tool, of what was shown so far */
+	map seqs;    /* entry id → seq */
+	arena *kept; /* what the maps hold: entries may go while the view stays */
 	buf out;
 } view;
 
 #define VIEW_INIT(cli_, full_)                                                                     \
 	{                                                                                          \
-		(cli_), (full_), false, MAP_INIT, MAP_INIT, BUF_INIT(SIZE_MAX)                     \
+		(cli_), (full_), false, MAP_INIT, MAP_INIT, NULL, BUF_INIT(SIZE_MAX)               \
 	}
 
 void view_done(view *v); /* for _cleanup_ */
@@ -24,8 +25,9 @@ void view_done(view *v); /* for _cleanup_ */
 /* What is known of a session, in two lines. */
 void view_session(view *v, const sheaf_head_view *head);
 
-/* One entry of a path. */
+/* One entry of a path; the second only appends it to `v->out`. */
 void view_entry(view *v, const sheaf_entry *entry);
+void view_entry_put(view *v, const sheaf_entry *entry);
 
 /* One item of a context, as a model sees it. */
 void view_item(view *v, const sheaf_item *item);
@@ -44,6 +46,10 @@ void view_preview(const view *v, buf *out, const sheaf_entry *entry);
 
 /* A tool call in one safe line: name(argument). */
 void view_call(buf *out, const sheaf_part *part);
+
+/* What people know a session by: its name, else the beginning of what was asked; and what is
+ * special about it. */
+void view_name(buf *out, const sheaf_session_info *info);
 
 /* What a head says about a session, between dots: "6 messages · 2 branches · …". */
 void view_facts(const cli *c, buf *out, const sheaf_head_view *head);
