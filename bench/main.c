@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "bench.h"
+#include "generate.h"
 
 static const struct {
 	const char *name;
@@ -25,6 +26,7 @@ static const struct {
 	{"list-10k", bench_list_10k},
 	{"list-100k", bench_list_100k},
 	{"list-cold", bench_list_cold},
+	{"import", bench_import},
 	{"search", bench_search},
 	{"context-growth", bench_context_growth},
 	{"plan", bench_plan},
@@ -231,6 +233,8 @@ int main(int argc, char **argv)
 		return bench_resume_child(argv[2]);
 	if (argc == 4 && strcmp(argv[1], "--child-load") == 0)
 		return bench_load_child(argv[2], argv[3]);
+	if (argc == 5 && strcmp(argv[1], "--generate") == 0)
+		return generate_main(argv[2], argv[3], argv[4]);
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--short") == 0)
 			b.quick = true;

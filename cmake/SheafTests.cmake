@@ -163,6 +163,8 @@ if(bench_sources)
   add_executable(sheaf-bench ${bench_sources})
   target_link_libraries(sheaf-bench PRIVATE sheaf PkgConfig::YYJSON PkgConfig::LIBPQ
                         PkgConfig::HIREDIS Threads::Threads)
+  target_compile_definitions(sheaf-bench PRIVATE
+                             SHEAF_BENCH_SAMPLES="${tests_dir}/data/import")
   sheaf_test(bench_short bench 900 ${PROJECT_SOURCE_DIR}/tools/servers run
              postgres redis redis-everysec -- $<TARGET_FILE:sheaf-bench> --short)
   set_tests_properties(bench_short PROPERTIES RUN_SERIAL ON)
