@@ -77,12 +77,12 @@ static void test_usage(void **state)
 
 static const wire requests[] = {
 	{"openai-responses-codex-0.135-parallel-tools", SHEAF_FORMAT_OPENAI_RESPONSES, "stub",
-         "line-42", 0, 0, 0, 0},
+         "line-42", 0, 0, 0, 0, 0},
 	/* Its last message asks for the summary. */
 	{"openai-responses-codex-0.135-last", SHEAF_FORMAT_OPENAI_RESPONSES, "stub", "line-119", 0,
-         2, 0, 0},
+         2, 0, 0, 0},
 	{"openai-responses-codex-0.166", SHEAF_FORMAT_OPENAI_RESPONSES, "stub",
-         "ordinal-152-1eed8ffc41cb", 1, 0, 0, 0},
+         "ordinal-152-1eed8ffc41cb", 1, 0, 0, 0, 0},
 };
 
 static void test_wire(void **state)

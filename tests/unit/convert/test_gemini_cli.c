@@ -53,9 +53,9 @@ static void test_usage(void **state)
 }
 
 static const wire requests[] = {
-	{"gemini-gemini-cli-parallel-tools", SHEAF_FORMAT_GEMINI, NULL, "line-24.1", 0, 0, 1, 1},
+	{"gemini-gemini-cli-parallel-tools", SHEAF_FORMAT_GEMINI, NULL, "line-24.1", 0, 0, 1, 1, 0},
 	{"gemini-gemini-cli-image-result", SHEAF_FORMAT_GEMINI, NULL,
-         "aa26a46d-79e7-4cd7-a7d8-2d54634f2449", 0, 0, 1, 1},
+         "aa26a46d-79e7-4cd7-a7d8-2d54634f2449", 0, 0, 1, 1, 0},
 };
 
 static void test_wire(void **state)

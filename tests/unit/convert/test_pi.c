@@ -1,5 +1,6 @@
 /* pi's session files: taken in whole, and written again as they were. */
 #include "unit/convert/hurt_kit.h"
+#include "unit/convert/wire_kit.h"
 
 #define SESSIONS KIT_DATA "pi/0.73.1/sessions/--home-user-project--/"
 #define TREE KIT_DATA "pi/0.73.1/tree-session.jsonl"
@@ -87,6 +88,25 @@ static void test_directory(void **state)
 	kit_close(&k);
 }
 
+/* A conversation with one provider, as it went on with another. */
+static void test_wire(void **state)
+{
+	(void)state;
+	static const wire request = {.request = "openai-chat-pi-cross-provider",
+	                             .format = SHEAF_FORMAT_OPENAI_CHAT,
+	                             .provider = "stubchat",
+	                             .leaf = "ca9e72e3",
+	                             .system = 1,
+	                             .plain = 1};
+	kit k;
+	kit_open(&k);
+	kit_import(&k, SESSIONS);
+	sheaf_session *s = kit_session(&k, "pi.01a1dc48-91dd-754a-b727-3d8f61e55eff");
+	wire_same(s, &request);
+	sheaf_session_close(s);
+	kit_close(&k);
+}
+
 static void test_hurt(void **state)
 {
 	(void)state;
@@ -102,9 +122,9 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_tree),
-		cmocka_unit_test(test_directory),     cmocka_unit_test(test_hurt),
-		cmocka_unit_test(test_out_of_memory),
+		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_tree),
+		cmocka_unit_test(test_wire),       cmocka_unit_test(test_directory),
+		cmocka_unit_test(test_hurt),       cmocka_unit_test(test_out_of_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

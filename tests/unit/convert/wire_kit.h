@@ -19,6 +19,7 @@ typedef struct wire {
 	size_t unwritten;     /* blocks at the end that the agent never writes down */
 	int doubles;          /* answers stand twice in what was sent */
 	int unsigned_calls;   /* signatures are not written down */
+	int plain;            /* sent to a model without images, foreign thinking as text */
 } wire;
 
 static void wire_without(buf *out, sheaf_str lines, const char *word)
@@ -72,6 +73,8 @@ static void wire_rendered(buf *out, const wire *w, sheaf_session *s, const char 
 	how.format = w->format;
 	how.model = sheaf_str_of(model);
 	how.provider = sheaf_str_of(w->provider);
+	how.thinking_as_text = w->plain;
+	how.no_images = w->plain;
 	assert_int_equal(sheaf_render(&request, context, &how, &err), 0);
 	assert_int_equal(json_parse(&doc, request->body, NULL), 0);
 	body_lines(out, w->format, json_root(doc), 0);
