@@ -29,6 +29,14 @@ typedef struct sheaf_converter {
 	const char *title; /* "Claude Code" */
 	int32_t imports;   /* 1: can be read */
 	int32_t exports;   /* 1: can be written */
+	const char
+		*home; /* what its agent keeps, below the home directory ("" is that itself); NULL
+	                      if it keeps nothing */
+	const char
+		*home_variable; /* of the environment: names another directory instead, or NULL */
+	const char
+		*resume; /* the command that goes on with a session, ID and FILE stand for its own;
+	                       NULL if there is none */
 } sheaf_converter;
 
 /** The formats in order; NULL at the end. */
@@ -118,7 +126,10 @@ typedef struct sheaf_import_places {
 	const sheaf_import_place *const *items;
 } sheaf_import_places;
 
-/** The places below a home directory that exist. Caller frees. */
+/**
+ * The places below a home directory that exist; without one ({NULL,0}) below $HOME, or where the
+ * agents' own variables say. Caller frees.
+ */
 SHEAF_API int sheaf_import_find(sheaf_import_places **out, sheaf_str home, sheaf_error *err);
 SHEAF_API void sheaf_import_places_free(const sheaf_import_places *places);
 
@@ -132,10 +143,12 @@ typedef struct sheaf_export_options {
 	sheaf_str format; /* a converter's name */
 	sheaf_str branch; /* formats without a tree: this one; empty = "main" */
 	sheaf_str leaf;   /* … or as of this entry (id or label) */
+	sheaf_str cwd;    /* as a session about this directory; {NULL,0}: the one it is about */
 } sheaf_export_options;
 
 /* clang-format off */
-#define SHEAF_EXPORT_OPTIONS_INIT {sizeof(sheaf_export_options), {0, 0}, {0, 0}, {0, 0}}
+#define SHEAF_EXPORT_OPTIONS_INIT \
+	{sizeof(sheaf_export_options), {0, 0}, {0, 0}, {0, 0}, {0, 0}}
 /* clang-format on */
 
 /** What an export could not carry. */
@@ -151,6 +164,9 @@ typedef struct sheaf_export_report {
 	const sheaf_export_loss *const *losses;
 	sheaf_str path; /* below the home directory, where the format's agent looks for it; {NULL,0}
 	                   if it has no such place */
+	sheaf_str
+		id; /* of the session, as that agent calls it; {NULL,0} if there is no such place */
+	sheaf_str cwd; /* the directory it is about there */
 } sheaf_export_report;
 
 /**

@@ -54,6 +54,7 @@ typedef enum opt_id {
 	OPT_GRACE,
 	OPT_HERE,
 	OPT_ID,
+	OPT_INSTALL,
 	OPT_INSTRUCTIONS,
 	OPT_JSON_BODY,
 	OPT_KEEP,

@@ -2,12 +2,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/io.h"
+#include "export.h"
 #include "find.h"
+#include "install.h"
 #include "print.h"
+
+/* Of a session, at most. */
+#define CHILDREN_MAX 10000
 
 typedef struct target {
 	int fd;
@@ -43,9 +49,11 @@ static void losses_say(const cli *c, const sheaf_export_report *report)
 		    (unsigned long long)report->losses[i]->count);
 }
 
-static void report_put(const sheaf_export_report *report, const char *file)
+/* `done`: where it was put for its agent, or NULL. */
+static void report_put(const sheaf_export_report *report, const char *file, const char *format,
+                       const installed *done)
 {
-	_cleanup_(buf_free) buf b = BUF_INIT(SIZE_MAX);
+	_cleanup_(buf_free) buf b = BUF_INIT(SIZE_MAX), line = BUF_INIT(SIZE_MAX);
 	js_open(&b, NULL, '{');
 	js_text(&b, "file", file);
 	js_bool(&b, "verbatim", report->verbatim != 0);
@@ -54,20 +62,25 @@ static void report_put(const sheaf_export_report *report, const char *file)
 		js_u64(&b, report->losses[i]->what, report->losses[i]->count);
 	js_close(&b, '}');
 	js_str(&b, "place", report->path);
+	if (done != NULL) {
+		install_command(&line, report, format, file);
+		js_text(&b, "state", done->same ? "same" : "new");
+		js_str(&b, "id", report->id);
+		js_str(&b, "command", buf_view(&line));
+	}
 	js_close(&b, '}');
 	buf_char(&b, '\n');
 	print_out(&b);
 }
 
-/* Writes beside FILE and puts it in its place when it is whole. */
-static int export_file(cli *c, sheaf_session *session, const sheaf_export_options *how,
-                       const char *file, sheaf_export_report **report)
+int export_file(cli *c, sheaf_session *session, const sheaf_export_options *how, const char *file,
+                mode_t mode, sheaf_export_report **report)
 {
 	char beside[PATH_MAX];
 	int len = snprintf(beside, sizeof(beside), "%s.new", file);
 	if (len < 0 || (size_t)len >= sizeof(beside))
 		return fail_with(c, SHEAF_LIMIT, NULL, "%s: the name is too long", file);
-	target t = {.fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
+	target t = {.fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode)};
 	if (t.fd < 0)
 		return fail_with(c, SHEAF_STORAGE, NULL, "%s: %s", beside, strerror(errno));
 	int rc = sheaf_export(report, session, how, target_write, &t, &c->err);
@@ -83,16 +96,125 @@ static int export_file(cli *c, sheaf_session *session, const sheaf_export_option
 	return fail(c);
 }
 
+/* ---- Where its agent looks for it -------------------------------------------- */
+
+static void installed_put(const cli *c, const sheaf_export_report *report, const char *format,
+                          const installed *done)
+{
+	_cleanup_(buf_free) buf b = BUF_INIT(SIZE_MAX), line = BUF_INIT(SIZE_MAX);
+	if (c->json) {
+		report_put(report, done->file, format, done);
+		return;
+	}
+	if (!c->quiet)
+		buf_format(&b, "%-8s", done->same ? "same" : "new");
+	text_safe(&b, sheaf_str_of(done->file), TEXT_ID);
+	buf_char(&b, '\n');
+	if (!c->quiet) {
+		install_command(&line, report, format, done->file);
+		text_safe(&b, buf_view(&line), TEXT_ID);
+		buf_char(&b, '\n');
+	}
+	print_out(&b);
+}
+
+/* Sub-agents that came from the same agent lie beside their parent. */
+static int install_children(cli *c, const sheaf_session_info *parent,
+                            const sheaf_export_options *how)
+{
+	_cleanup_(list_freep) sheaf_list *list = NULL;
+	sheaf_list_options which = SHEAF_LIST_OPTIONS_INIT;
+	which.app = parent->app;
+	which.user = parent->user;
+	which.kind = SHEAF_STR("subagent");
+	which.parent_session = parent->session;
+	which.limit = CHILDREN_MAX;
+	if (sheaf_store_list(&list, c->store, &which, &c->err) != 0)
+		return fail(c);
+	for (size_t i = 0; i < list->count; i++) {
+		_cleanup_(session_closep) sheaf_session *child = NULL;
+		_cleanup_(exportp_free) sheaf_export_report *report = NULL;
+		const sheaf_session_info *info = list->items[i];
+		sheaf_key key = {info->app, info->user, info->session};
+		sheaf_session_options as = SHEAF_SESSION_OPTIONS_INIT;
+		sheaf_export_options all = SHEAF_EXPORT_OPTIONS_INIT;
+		installed done;
+		all.format = how->format;
+		all.cwd = how->cwd;
+		if (info->session.len <= how->format.len ||
+		    memcmp(info->session.ptr, how->format.ptr, how->format.len) != 0)
+			continue;
+		as.mode = SHEAF_OPEN_EXISTING;
+		as.readonly = 1;
+		if (sheaf_session_open(&child, c->store, &key, &as, &c->err) != 0)
+			return fail(c);
+		int rc = install_session(c, child, &all, &done, &report);
+		if (rc != 0)
+			return rc;
+	}
+	return 0;
+}
+
+static int install(cli *c, sheaf_session *session, sheaf_export_options *how)
+{
+	_cleanup_(exportp_free) sheaf_export_report *report = NULL;
+	_cleanup_(head_freep) sheaf_head_view *head = NULL;
+	char room[PATH_MAX];
+	installed done;
+	if (sheaf_session_head(&head, session, &c->err) != 0)
+		return fail(c);
+	if (given(c, OPT_CWD)) {
+		if (realpath(c->values[OPT_CWD], room) == NULL)
+			return fail_with(c, SHEAF_NOT_FOUND, NULL, "%s: %s", c->values[OPT_CWD],
+			                 strerror(errno));
+		how->cwd = sheaf_str_of(room);
+	} else if (head->info->cwd.len == 0) {
+		how->cwd = working_directory(room);
+	}
+	int rc = install_session(c, session, how, &done, &report);
+	if (rc == 0)
+		rc = install_children(c, head->info, how);
+	if (rc != 0)
+		return rc;
+	losses_say(c, report);
+	installed_put(c, report, c->values[OPT_FORMAT], &done);
+	return 0;
+}
+
+static int write_out(cli *c, sheaf_session *session, const sheaf_export_options *how)
+{
+	_cleanup_(exportp_free) sheaf_export_report *report = NULL;
+	const char *file = c->values[OPT_OUTPUT];
+	if (file != NULL) {
+		int rc = export_file(c, session, how, file, 0666, &report);
+		if (rc != 0)
+			return rc;
+	} else {
+		target t = {.fd = STDOUT_FILENO};
+		int rc = sheaf_export(&report, session, how, target_write, &t, &c->err);
+		if (rc != 0 && t.code != 0)
+			return fail_with(c, SHEAF_STORAGE, NULL, "%s", strerror(t.code));
+		if (rc != 0)
+			return fail(c);
+	}
+	losses_say(c, report);
+	if (c->json)
+		report_put(report, file, NULL, NULL);
+	return 0;
+}
+
 int cmd_export(cli *c)
 {
 	_cleanup_(session_closep) sheaf_session *session = NULL;
-	_cleanup_(exportp_free) sheaf_export_report *report = NULL;
 	sheaf_export_options how = SHEAF_EXPORT_OPTIONS_INIT;
-	const char *file = c->values[OPT_OUTPUT];
 	place at;
 	if (!given(c, OPT_FORMAT))
 		return usage(c, "export needs a --format");
-	if (c->json && file == NULL)
+	if (given(c, OPT_INSTALL) && given(c, OPT_OUTPUT))
+		return usage(c, "either -o FILE or --install");
+	if (given(c, OPT_CWD) && !given(c, OPT_INSTALL))
+		return usage(c, "--cwd says where it is to go on: it needs --install");
+	if (c->json && !given(c, OPT_OUTPUT) && !given(c, OPT_INSTALL))
 		return usage(c, "--json says what was written to a file: it needs -o FILE");
 	int rc = open_for_reading(c, c->words[0], &session);
 	if (rc == 0)
@@ -102,20 +224,5 @@ int cmd_export(cli *c)
 	how.format = sheaf_str_of(c->values[OPT_FORMAT]);
 	how.branch = at.branch;
 	how.leaf = at.leaf;
-	if (file != NULL) {
-		rc = export_file(c, session, &how, file, &report);
-	} else {
-		target t = {.fd = STDOUT_FILENO};
-		rc = sheaf_export(&report, session, &how, target_write, &t, &c->err);
-		if (rc != 0 && t.code != 0)
-			return fail_with(c, SHEAF_STORAGE, NULL, "%s", strerror(t.code));
-		if (rc != 0)
-			return fail(c);
-	}
-	if (rc != 0)
-		return rc;
-	losses_say(c, report);
-	if (c->json)
-		report_put(report, file);
-	return 0;
+	return given(c, OPT_INSTALL) ? install(c, session, &how) : write_out(c, session, &how);
 }

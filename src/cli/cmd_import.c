@@ -249,7 +249,7 @@ static int places_find(cli *c, sheaf_import_places **places)
 	if (home == NULL || home[0] == '\0')
 		return fail_with(c, SHEAF_NOT_FOUND, "name the directories instead",
 		                 "$HOME is not set");
-	if (sheaf_import_find(places, sheaf_str_of(home), &c->err) != 0)
+	if (sheaf_import_find(places, (sheaf_str){NULL, 0}, &c->err) != 0)
 		return fail(c);
 	if ((*places)->count == 0)
 		say(c, "no agent that is known has left anything below %s", home);

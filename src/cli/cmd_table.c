@@ -72,6 +72,8 @@ static const opt options_import[] = {
 static const opt options_export[] = {
 	{OPT_FORMAT, 'f', "format", "FORMAT", "for whom", AGENTS " jsonl markdown"},
 	{OPT_OUTPUT, 'o', "output", "FILE", "into this file instead of stdout", NULL},
+	{OPT_INSTALL, 'i', "install", NULL, "where that agent looks for it, to go on there", NULL},
+	{OPT_CWD, 'C', "cwd", "DIR", "with --install: as a session about this directory", NULL},
 	{OPT_BRANCH, 'b', "branch", "NAME", "of this branch instead of main", NULL},
 	{OPT_LEAF, 'l', "leaf", "ENTRY", "as of this entry instead of the branch's leaf", NULL},
 	{0},
@@ -373,12 +375,18 @@ const command commands[] = {
 	{
 		.name = "export",
 		.brief = "write a session for another agent or for people",
-		.synopsis = "export SESSION --format FORMAT [-o FILE]",
+		.synopsis = "export SESSION --format FORMAT [-o FILE]\n"
+			    "export SESSION --format FORMAT --install",
 		.about =
 			"A session that was imported from the same format and not changed since comes\n"
 			"out byte for byte. Otherwise it is converted, and what the format cannot hold\n"
-			"is listed on stderr.",
+			"is listed on stderr.\n"
+			"\n"
+			"--install puts it where that agent looks for it, and says with which command it\n"
+			"goes on there. A file that is there with other content is left as it is (exit\n"
+			"code 3).",
 		.examples = "sheaf export demo --format markdown\n"
+			    "sheaf export pi.01a1dc48 --format claude-code --install\n"
 			    "sheaf export demo --format jsonl --branch try-2\n"
 			    "sheaf export pi.01a1dc48 --format pi -o session.jsonl",
 		.run = cmd_export,

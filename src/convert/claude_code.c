@@ -296,7 +296,8 @@ static int cc_end(import *im)
 }
 
 const converter convert_claude_code = {
-	.is = {.name = "claude-code", .title = "Claude Code", .imports = 1, .exports = 1},
+	.is = {"claude-code", "Claude Code", 1, 1, ".claude", "CLAUDE_CONFIG_DIR",
+               "claude --resume ID"},
 	.knows = cc_knows,
 	.begin = cc_begin,
 	.take = cc_take,
@@ -304,5 +305,5 @@ const converter convert_claude_code = {
 	.done = cc_done,
 	.write = cc_write,
 	.place = cc_place,
-	.places = {".claude/projects"},
+	.places = {"projects"},
 };

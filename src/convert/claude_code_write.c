@@ -16,7 +16,6 @@
 typedef struct writing {
 	buf line;
 	json_doc *doc;
-	char session[SHEAF_ID_ROOM];
 	char parent[SHEAF_ID_ROOM]; /* the line before; "" at the beginning */
 	sheaf_str model;
 	uint64_t count; /* of lines made */
@@ -31,11 +30,10 @@ static void writing_free(writing *w)
 }
 
 /* The same lines get the same ids every time. */
-static void uuid_make(writing *w, char out[WIRE_ID_ROOM])
+static void uuid_make(const export *ex, writing *w, char out[WIRE_ID_ROOM])
 {
 	char name[SHEAF_ID_ROOM + 32];
-	int len = snprintf(name, sizeof(name), "%s/%llu", w->session,
-	                   (unsigned long long)w->count++);
+	int len = snprintf(name, sizeof(name), "%s/%llu", ex->id, (unsigned long long)w->count++);
 	uint64_t a = str_hash(str_make(name, (size_t)len));
 	uint64_t b = str_hash(str_make(name + 1, (size_t)len - 1)) * 0x9e3779b97f4a7c15U;
 	(void)snprintf(out, WIRE_ID_ROOM, "%08x-%04x-4%03x-%04x-%012llx", (unsigned)(a >> 32),
@@ -65,15 +63,13 @@ static void line_begin(writing *w, bool root)
 
 static int line_end(export *ex, writing *w, int64_t time_us)
 {
-	const sheaf_session_info *info = ex->head->info;
 	char uuid[WIRE_ID_ROOM], stamp[CLOCK_TEXT + 1];
-	uuid_make(w, uuid);
+	uuid_make(ex, w, uuid);
 	clock_format(stamp, time_us);
 	string_put(&w->line, ",\"uuid\":", sheaf_str_of(uuid));
 	buf_format(&w->line, ",\"timestamp\":\"%.23sZ\"", stamp); /* milliseconds */
-	string_put(&w->line, ",\"userType\":\"external\",\"cwd\":",
-	           info->cwd.len != 0 ? info->cwd : SHEAF_STR("/"));
-	string_put(&w->line, ",\"sessionId\":", sheaf_str_of(w->session));
+	string_put(&w->line, ",\"userType\":\"external\",\"cwd\":", export_cwd(ex));
+	string_put(&w->line, ",\"sessionId\":", sheaf_str_of(ex->id));
 	buf_lit(&w->line, ",\"version\":\"" CC_VERSION "\",\"gitBranch\":\"\"}\n");
 	memcpy(w->parent, uuid, sizeof(uuid));
 	int rc = buf_status(&w->line, ex->err);
@@ -99,7 +95,7 @@ static int reply_write(export *ex, writing *w, value element, int64_t time_us)
 	char reply[WIRE_ID_ROOM];
 	bool calls = false;
 	int rc = 0;
-	uuid_make(w, reply);
+	uuid_make(ex, w, reply);
 	for (value_iter it = value_each(content); value_next(&it, &block);)
 		calls = calls || str_is(value_string(block, "type"), "tool_use");
 	for (value_iter it = value_each(content); rc == 0 && value_next(&it, &block);) {
@@ -154,21 +150,6 @@ static int element_write(export *ex, void *ctx, wire_phase phase, sheaf_str elem
 	return user_write(ex, w, element, time_us);
 }
 
-/* The session's own id, if it came from there. */
-static void session_id(const export *ex, char out[SHEAF_ID_ROOM])
-{
-	static const char before[] = "claude-code.";
-	sheaf_str name = ex->head->info->session;
-	char made[WIRE_ID_ROOM];
-	export_uuid(ex, made);
-	if (str_starts(name, before))
-		str_copy_cut(
-			out, SHEAF_ID_ROOM,
-			str_make(name.ptr + sizeof(before) - 1, name.len - sizeof(before) + 1));
-	else
-		str_copy_cut(out, SHEAF_ID_ROOM, sheaf_str_of(made));
-}
-
 /* The line that what is new hangs on, and who made the replies. */
 static int place_find(export *ex, writing *w)
 {
@@ -195,7 +176,6 @@ int cc_write(export *ex)
 	_cleanup_(writing_free) writing w = {.line = BUF_INIT(SHEAF_CONTEXT_BYTES_DEFAULT * 2)};
 	const wire_way way = {SHEAF_FORMAT_ANTHROPIC, "messages", "claude-sonnet-4-5",
 	                      element_write, &w};
-	session_id(ex, w.session);
 	w.count = ex->from_seq;
 	int rc = place_find(ex, &w);
 	if (rc == 0)
@@ -203,16 +183,20 @@ int cc_write(export *ex)
 	return rc == 0 ? export_path_losses(ex) : rc;
 }
 
+/* A sub-agent's lies below its parent's name. */
 int cc_place(export *ex)
 {
-	char id[SHEAF_ID_ROOM], cwd[1024];
-	str_copy_cut(cwd, sizeof(cwd), ex->head->info->cwd);
+	char cwd[1024];
+	const char *agent = strstr(ex->id, ".agent-");
+	str_copy_cut(cwd, sizeof(cwd), export_cwd(ex));
 	for (char *p = cwd; *p != '\0'; p++) {
 		bool plain = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
 		             (*p >= '0' && *p <= '9');
 		if (!plain)
 			*p = '-';
 	}
-	session_id(ex, id);
-	return export_place(ex, ".claude/projects/%s/%s.jsonl", cwd[0] != '\0' ? cwd : "-", id);
+	if (agent != NULL)
+		return export_place(ex, ".claude/projects/%s/%.*s/subagents/%s.jsonl", cwd,
+		                    (int)(agent - ex->id), ex->id, agent + 1);
+	return export_place(ex, ".claude/projects/%s/%s.jsonl", cwd, ex->id);
 }

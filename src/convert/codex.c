@@ -561,11 +561,11 @@ static int codex_take(import *im, sheaf_str piece)
 }
 
 const converter convert_codex = {
-	.is = {"codex", "Codex", 1, 1},
+	.is = {"codex", "Codex", 1, 1, ".codex", "CODEX_HOME", "codex resume ID"},
 	.knows = codex_knows,
 	.begin = codex_begin,
 	.take = codex_take,
 	.write = codex_write,
 	.place = codex_place,
-	.places = {".codex/sessions", ".codex/archived_sessions"},
+	.places = {"sessions", "archived_sessions"},
 };

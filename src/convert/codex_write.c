@@ -45,16 +45,15 @@ static int line_end(export *ex, writing *w)
 static int meta_write(export *ex, writing *w)
 {
 	const sheaf_session_info *info = ex->head->info;
-	char id[WIRE_ID_ROOM], stamp[CLOCK_TEXT + 1];
-	export_uuid(ex, id);
+	char stamp[CLOCK_TEXT + 1];
 	clock_format(stamp, info->created_us);
 	line_begin(w, info->created_us, "session_meta");
-	buf_lit(&w->line, "{\"id\":\"");
-	buf_str(&w->line, sheaf_str_of(id));
-	buf_lit(&w->line, "\",\"timestamp\":\"");
+	buf_lit(&w->line, "{\"id\":");
+	buf_json(&w->line, sheaf_str_of(ex->id));
+	buf_lit(&w->line, ",\"timestamp\":\"");
 	buf_str(&w->line, sheaf_str_of(stamp));
 	buf_lit(&w->line, "\",\"cwd\":");
-	buf_json(&w->line, info->cwd.len != 0 ? info->cwd : SHEAF_STR("/"));
+	buf_json(&w->line, export_cwd(ex));
 	buf_lit(&w->line, ",\"originator\":\"sheaf\",\"cli_version\":\"" CODEX_VERSION
 	                  "\",\"source\":\"cli\"}");
 	return line_end(ex, w);
@@ -125,9 +124,8 @@ int codex_write(export *ex)
 
 int codex_place(export *ex)
 {
-	char id[WIRE_ID_ROOM], stamp[CLOCK_TEXT + 1];
-	export_uuid(ex, id);
+	char stamp[CLOCK_TEXT + 1];
 	clock_format(stamp, ex->head->info->created_us);
 	return export_place(ex, ".codex/sessions/%.4s/%.2s/%.2s/rollout-%.13s-%.2s-%.2s-%s.jsonl",
-	                    stamp, stamp + 5, stamp + 8, stamp, stamp + 14, stamp + 17, id);
+	                    stamp, stamp + 5, stamp + 8, stamp, stamp + 14, stamp + 17, ex->id);
 }

@@ -37,7 +37,7 @@ typedef struct converter {
 	void (*done)(import *im); /* frees what im->state holds beside the arena; it may be NULL */
 	int (*write)(export *ex);
 	int (*place)(export *ex);     /* calls export_place() */
-	const char *places[4];        /* below a home directory, where its agent keeps sessions */
+	const char *places[4];        /* below is.home, where its agent keeps sessions */
 	const struct converter *also; /* the same format in files of another make, or NULL */
 } converter;
 
@@ -175,6 +175,8 @@ struct export
 	sheaf_session *session;
 	const sheaf_head_view *head;
 	sheaf_export_options options; /* whole */
+	sheaf_str cwd;                /* the directory it is about, or {NULL,0} */
+	char id[SHEAF_ID_ROOM];       /* as the format's agent calls the session */
 	uint64_t from_seq;            /* records after this; 0 = all */
 	arena *arena;
 	sheaf_error *err;
@@ -197,7 +199,10 @@ int export_loss(export *ex, const char *what);
 /* What every format without a tree loses: entries and labels that are not on the path. */
 int export_path_losses(export *ex);
 
-/* Where the format's agent looks for the session, below a home directory. */
+/* The directory the session is about, or "/". */
+sheaf_str export_cwd(const export *ex);
+
+/* Where the format's agent looks for the session ex->id, below a home directory. */
 int export_place(export *ex, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The piece a record came from, as it was, if it came from this format; else {NULL,0}. */

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "convert/export_inside.h"
+#include "convert/export_wire.h"
 #include "convert/import_inside.h"
 
 #define PAGE_RECORDS 32
@@ -66,7 +67,44 @@ int export_place(export *ex, const char *format, ...)
 	if (len < 0 || (size_t)len >= sizeof(path))
 		return 0;
 	r->is.path = arena_dup(r->arena, str_make(path, (size_t)len), &ok);
+	r->is.id = arena_dup(r->arena, sheaf_str_of(ex->id), &ok);
+	r->is.cwd = arena_dup(r->arena, export_cwd(ex), &ok);
 	return ok ? 0 : err_nomem(ex->err);
+}
+
+sheaf_str export_cwd(const export *ex)
+{
+	return ex->cwd.len != 0 ? ex->cwd : SHEAF_STR("/");
+}
+
+/* An id goes into paths and commands: one that could mean more than itself does not. */
+static bool id_is_plain(sheaf_str id)
+{
+	for (size_t i = 0; i < id.len; i++) {
+		char c = id.ptr[i];
+		bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+		             (c >= '0' && c <= '9') || c == '_' || c == '~';
+		if (!plain && (i == 0 || (c != '.' && c != '-')))
+			return false;
+	}
+	return id.len != 0;
+}
+
+/* The id it has there if it came from there, without the number of a later version. */
+static void id_find(export *ex)
+{
+	sheaf_str name = ex->head->info->session, format = sheaf_str_of(ex->how->is.name);
+	sheaf_str id = {NULL, 0};
+	char made[WIRE_ID_ROOM];
+	if (name.len > format.len && memcmp(name.ptr, format.ptr, format.len) == 0 &&
+	    name.ptr[format.len] == '.')
+		id = str_make(name.ptr + format.len + 1, name.len - format.len - 1);
+	bool own = id_is_plain(id);
+	export_uuid(ex, made);
+	str_copy_cut(ex->id, sizeof(ex->id), own ? id : sheaf_str_of(made));
+	char *version = strrchr(ex->id, '~');
+	if (own && version != NULL)
+		*version = '\0';
 }
 
 /* ---- What converters call ------------------------------------------------- */
@@ -209,6 +247,8 @@ int sheaf_export(sheaf_export_report **out, sheaf_session *session,
 		ex.options = (sheaf_export_options)SHEAF_EXPORT_OPTIONS_INIT;
 		memcpy(&ex.options, options,
 		       options->size < sizeof(ex.options) ? options->size : sizeof(ex.options));
+		ex.cwd = ex.options.cwd.len != 0 ? ex.options.cwd : head->info->cwd;
+		id_find(&ex);
 		rc = export_run(&ex);
 	}
 	if (rc != 0) {

@@ -565,7 +565,7 @@ static int document_read(import *im)
 }
 
 static const converter gemini_document = {
-	.is = {"gemini-cli", "Gemini CLI", 1, 0},
+	.is = {"gemini-cli", "Gemini CLI", 1, 0, NULL, NULL, NULL},
 	.knows = document_knows,
 	.begin = gemini_begin,
 	.read = document_read,
@@ -573,11 +573,12 @@ static const converter gemini_document = {
 };
 
 const converter convert_gemini_cli = {
-	.is = {"gemini-cli", "Gemini CLI", 1, 1},
+	.is = {"gemini-cli", "Gemini CLI", 1, 1, "", "GEMINI_CLI_HOME", "gemini --resume ID"},
 	.knows = log_knows,
 	.begin = gemini_begin,
 	.take = log_take,
 	.write = gemini_cli_write,
+	.place = gemini_cli_place,
 	.done = gemini_done,
 	.places = {".gemini/tmp"},
 	.also = &gemini_document,

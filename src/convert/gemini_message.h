@@ -40,5 +40,6 @@ int gemini_answers(import *im, window *answered, value message, sheaf_message **
 void gemini_freep(sheaf_message **m);
 
 int gemini_cli_write(export *ex);
+int gemini_cli_place(export *ex);
 
 #endif

@@ -10,7 +10,6 @@ typedef struct writing {
 	buf line;
 	buf replacement; /* messages that stand for all before them */
 	uint64_t count;
-	char id[WIRE_ID_ROOM];
 } writing;
 
 static void writing_free(writing *w)
@@ -41,16 +40,16 @@ static int line_end(export *ex, writing *w)
 static int meta_write(export *ex, writing *w)
 {
 	const sheaf_session_info *info = ex->head->info;
-	buf_lit(&w->line, "{\"sessionId\":\"");
-	buf_str(&w->line, sheaf_str_of(w->id));
-	buf_lit(&w->line, "\",\"projectHash\":\"sheaf\",\"startTime\":");
+	buf_lit(&w->line, "{\"sessionId\":");
+	buf_json(&w->line, sheaf_str_of(ex->id));
+	buf_lit(&w->line, ",\"projectHash\":\"sheaf\",\"startTime\":");
 	stamp_put(&w->line, info->created_us);
 	buf_lit(&w->line, ",\"lastUpdated\":");
 	stamp_put(&w->line, info->modified_us);
 	buf_lit(&w->line, ",\"kind\":\"main\"");
-	if (info->cwd.len != 0) {
+	if (ex->cwd.len != 0) {
 		buf_lit(&w->line, ",\"directories\":[");
-		buf_json(&w->line, info->cwd);
+		buf_json(&w->line, ex->cwd);
 		buf_char(&w->line, ']');
 	}
 	if (info->name.len != 0) {
@@ -67,7 +66,7 @@ static void message_put(const export *ex, writing *w, buf *out, sheaf_str elemen
 	bool user = str_is(json_member_bytes(element, "role"), "\"user\"");
 	w->count++;
 	buf_lit(out, "{\"id\":\"");
-	buf_str(out, sheaf_str_of(w->id));
+	buf_str(out, sheaf_str_of(ex->id));
 	buf_format(out, "-%llu-%llu\",\"timestamp\":", (unsigned long long)ex->from_seq,
 	           (unsigned long long)w->count);
 	stamp_put(out, time_us);
@@ -105,7 +104,29 @@ int gemini_cli_write(export *ex)
 		.replacement = BUF_INIT(SHEAF_CONTEXT_BYTES_DEFAULT * 2),
 	};
 	const wire_way way = {SHEAF_FORMAT_GEMINI, "contents", "gemini-2.5-pro", element_write, &w};
-	export_uuid(ex, w.id);
 	int rc = ex->from_seq == 0 ? meta_write(ex, &w) : 0;
 	return rc == 0 ? export_wire(ex, &way) : rc;
+}
+
+/* A project's directory is named after it; another project of that name has a number behind it. */
+int gemini_cli_place(export *ex)
+{
+	char name[256], stamp[CLOCK_TEXT + 1];
+	sheaf_str cwd = export_cwd(ex);
+	size_t from = cwd.len, len = 0;
+	while (from > 0 && cwd.ptr[from - 1] != '/')
+		from--;
+	for (size_t i = from; i < cwd.len && len + 1 < sizeof(name); i++) {
+		char c = cwd.ptr[i];
+		if (c >= 'A' && c <= 'Z')
+			c = (char)(c - 'A' + 'a');
+		bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+		if (plain || (len != 0 && name[len - 1] != '-'))
+			name[len++] = plain ? c : '-';
+	}
+	len -= len != 0 && name[len - 1] == '-';
+	name[len] = '\0';
+	clock_format(stamp, ex->head->info->created_us);
+	return export_place(ex, ".gemini/tmp/%s/chats/session-%.13s-%.2s-%.8s.jsonl",
+	                    len != 0 ? name : "project", stamp, stamp + 14, ex->id);
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "base/err.h"
 #include "base/io.h"
@@ -184,13 +185,29 @@ typedef struct places {
 	size_t room;
 } places;
 
+/* Where an agent keeps things: below the home directory, or where its variable says. */
+static void home_put(buf *out, const converter *how, sheaf_str home)
+{
+	const char *own = home.ptr == NULL && how->is.home_variable != NULL
+	                          ? getenv(how->is.home_variable)
+	                          : NULL;
+	if (own != NULL && own[0] != '\0') {
+		buf_str(out, sheaf_str_of(own));
+		return;
+	}
+	buf_str(out, home.ptr != NULL ? home : sheaf_str_of(getenv("HOME")));
+	buf_char(out, '/');
+	buf_str(out, sheaf_str_of(how->is.home));
+}
+
 static int place_add(places *p, const converter *how, sheaf_str home, const char *below)
 {
 	_cleanup_(buf_free) buf path = BUF_INIT(PATH_BYTES_MAX);
 	void *items = p->items;
 	int ok = 1;
-	buf_str(&path, home);
-	buf_char(&path, '/');
+	home_put(&path, how, home);
+	if (path.len != 0 && path.ptr[path.len - 1] != '/')
+		buf_char(&path, '/');
 	buf_str(&path, sheaf_str_of(below));
 	buf_nul(&path);
 	if (path.status == SHEAF_TOO_LARGE || (path.status == 0 && !is_there(path.ptr)))

@@ -370,10 +370,12 @@ static int opencode_read(import *im)
 }
 
 const converter convert_opencode = {
-	.is = {"opencode", "OpenCode", 1, 1},
+	.is = {"opencode", "OpenCode", 1, 1, ".local/share", "XDG_DATA_HOME",
+               "opencode import FILE && opencode --session ID"},
 	.knows = opencode_knows,
 	.begin = opencode_begin,
 	.read = opencode_read,
 	.write = opencode_write,
-	.places = {".local/share/opencode/storage/session"},
+	.place = opencode_place,
+	.places = {"opencode/storage/session"},
 };

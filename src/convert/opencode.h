@@ -19,5 +19,7 @@ int opencode_storage_read(import *im);
 
 /* As `opencode import` takes it. */
 int opencode_write(export *ex);
+/* Sets ex->id, too, where the session has none of OpenCode's kind. */
+int opencode_place(export *ex);
 
 #endif

@@ -18,7 +18,6 @@ typedef struct writer {
 	export *ex;
 	const sheaf_context *context;
 	buf out;
-	char session[ID_ROOM]; /* ses_… */
 	char message[ID_ROOM]; /* the one at hand */
 	char asked[ID_ROOM];   /* the last of the user's */
 	uint64_t number;       /* of ids */
@@ -44,15 +43,13 @@ static void id_make(writer *w, char out[ID_ROOM], const char *prefix)
 	out[len + 14] = '\0';
 }
 
-static void session_id_make(writer *w)
+/* OpenCode keeps its sessions in a database: the file lies beside it until it is taken in. */
+int opencode_place(export *ex)
 {
-	static const char own[] = "opencode.ses_";
-	sheaf_str id = w->ex->head->info->session;
-	size_t before = sizeof("opencode.") - 1;
-	if (str_starts(id, own) && id.len - before < ID_ROOM)
-		str_copy_cut(w->session, ID_ROOM, str_make(id.ptr + before, id.len - before));
-	else
-		id_make(w, w->session, "ses");
+	writer w = {.ex = ex, .time_ms = ex->head->info->created_us / 1000};
+	if (!str_starts(sheaf_str_of(ex->id), "ses_"))
+		id_make(&w, ex->id, "ses");
+	return export_place(ex, ".local/share/opencode/sheaf/%s.json", ex->id);
 }
 
 /* ---- Parts --------------------------------------------------------------- */
@@ -66,7 +63,7 @@ static void part_begin(writer *w, const char *type)
 	buf_format(
 		&w->out,
 		"\n        {\"id\":\"%s\",\"sessionID\":\"%s\",\"messageID\":\"%s\",\"type\":\"%s\"",
-		id, w->session, w->message, type);
+		id, w->ex->id, w->message, type);
 }
 
 static void span_write(writer *w)
@@ -180,11 +177,10 @@ static void tokens_write(writer *w, const sheaf_message_view *m)
 
 static void info_write(writer *w, const sheaf_message_view *m, bool reply)
 {
-	sheaf_str cwd = w->ex->head->info->cwd;
 	buf_format(&w->out,
 	           "{\n      \"info\": {\"id\":\"%s\",\"sessionID\":\"%s\",\"role\":\"%s\","
 	           "\"time\":{\"created\":%lld",
-	           w->message, w->session, reply ? "assistant" : "user", (long long)w->time_ms);
+	           w->message, w->ex->id, reply ? "assistant" : "user", (long long)w->time_ms);
 	if (!reply) {
 		buf_lit(&w->out, "},\"agent\":\"build\",\"model\":{");
 		model_write(w, m);
@@ -195,7 +191,7 @@ static void info_write(writer *w, const sheaf_message_view *m, bool reply)
 	           w->asked);
 	model_write(w, m);
 	buf_lit(&w->out, ",\"mode\":\"build\",\"agent\":\"build\",\"path\":{\"cwd\":");
-	buf_json(&w->out, cwd.ptr != NULL ? cwd : SHEAF_STR("/"));
+	buf_json(&w->out, export_cwd(w->ex));
 	buf_lit(&w->out, ",\"root\":\"/\"},");
 	tokens_write(w, m);
 	buf_lit(&w->out, ",\"finish\":");
@@ -246,8 +242,8 @@ static int session_write(writer *w)
 	buf_format(&w->out,
 	           "{\n  \"info\": {\"id\":\"%s\",\"slug\":\"imported\",\"version\":\"1.1.34\","
 	           "\"projectID\":\"global\",\"directory\":",
-	           w->session);
-	buf_json(&w->out, of->cwd.len != 0 ? of->cwd : SHEAF_STR("/"));
+	           w->ex->id);
+	buf_json(&w->out, export_cwd(w->ex));
 	buf_lit(&w->out, ",\"title\":");
 	buf_json(&w->out, of->name.len != 0 ? of->name : SHEAF_STR("Imported session"));
 	buf_format(&w->out, ",\"time\":{\"created\":%lld,\"updated\":%lld}},\n  \"messages\": [",
@@ -265,8 +261,8 @@ int opencode_write(export *ex)
 	_cleanup_(writer_free) writer w = {.ex = ex,
 	                                   .context = context,
 	                                   .out = BUF_INIT(OUT_BYTES_MAX),
+	                                   .number = 1, /* the session's */
 	                                   .time_ms = ex->head->info->created_us / 1000};
-	session_id_make(&w);
 	rc = session_write(&w);
 	for (size_t i = 0; rc == 0 && i < context->count; i++)
 		rc = message_write(&w, i, i == 0);

@@ -404,7 +404,7 @@ static int pi_end(import *im)
 }
 
 const converter convert_pi = {
-	.is = {.name = "pi", .title = "pi", .imports = 1, .exports = 1},
+	.is = {"pi", "pi", 1, 1, ".pi/agent", "PI_CODING_AGENT_DIR", "pi --session ID"},
 	.knows = pi_knows,
 	.begin = pi_begin,
 	.take = pi_take,
@@ -412,5 +412,5 @@ const converter convert_pi = {
 	.done = pi_done,
 	.write = pi_write,
 	.place = pi_place,
-	.places = {".pi/agent/sessions"},
+	.places = {"sessions"},
 };

@@ -451,26 +451,15 @@ static int fact_write(export *ex, writing *w, const sheaf_entry *e)
 
 /* ---- The whole --------------------------------------------------------------- */
 
-static void session_id(const export *ex, char out[SHEAF_ID_ROOM])
-{
-	sheaf_str name = ex->head->info->session;
-	char made[WIRE_ID_ROOM];
-	export_uuid(ex, made);
-	str_copy_cut(out, SHEAF_ID_ROOM,
-	             str_starts(name, "pi.") ? str_make(name.ptr + 3, name.len - 3)
-	                                     : sheaf_str_of(made));
-}
-
 static int header_write(export *ex, writing *w)
 {
 	const sheaf_session_info *info = ex->head->info;
-	char id[SHEAF_ID_ROOM], stamp[CLOCK_TEXT + 1];
-	session_id(ex, id);
+	char stamp[CLOCK_TEXT + 1];
 	clock_format(stamp, info->created_us);
 	buf_reset(&w->line);
-	string_put(&w->line, "{\"type\":\"session\",\"version\":3,\"id\":", sheaf_str_of(id));
+	string_put(&w->line, "{\"type\":\"session\",\"version\":3,\"id\":", sheaf_str_of(ex->id));
 	buf_format(&w->line, ",\"timestamp\":\"%.23sZ\"", stamp);
-	string_put(&w->line, ",\"cwd\":", info->cwd.len != 0 ? info->cwd : SHEAF_STR("/"));
+	string_put(&w->line, ",\"cwd\":", export_cwd(ex));
 	return line_end(ex, w);
 }
 
@@ -537,15 +526,14 @@ int pi_write(export *ex)
 
 int pi_place(export *ex)
 {
-	char id[SHEAF_ID_ROOM], cwd[1024], stamp[CLOCK_TEXT + 1];
-	str_copy_cut(cwd, sizeof(cwd), ex->head->info->cwd);
+	char cwd[1024], stamp[CLOCK_TEXT + 1];
+	str_copy_cut(cwd, sizeof(cwd), export_cwd(ex));
 	for (char *p = cwd; *p != '\0'; p++) {
-		if (*p == '/')
+		if (*p == '/' || *p == '\\' || *p == ':')
 			*p = '-';
 	}
 	clock_format(stamp, ex->head->info->created_us);
-	session_id(ex, id);
 	return export_place(ex, ".pi/agent/sessions/--%s--/%.13s-%.2s-%.2s-%.3sZ_%s.jsonl",
 	                    cwd[0] == '-' ? cwd + 1 : cwd, stamp, stamp + 14, stamp + 17,
-	                    stamp + 20, id);
+	                    stamp + 20, ex->id);
 }

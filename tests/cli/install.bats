@@ -1,0 +1,126 @@
+# export --install: a session where another agent looks for it.
+
+load helper
+
+data=$root/tests/data/import
+cc=claude-code.11111111-1111-4111-8111-111111111111
+project=/home/user/project
+
+take() {
+	sheaf import -q "$data/$1" >/dev/null
+}
+
+# mode PATH...: what the group and others may do with it.
+closed() {
+	for path in "$@"; do
+		[[ $(stat -c %a "$path") == ?00 ]] || {
+			stat -c '%n %a' "$path"
+			return 1
+		}
+	done
+}
+
+@test "install: every agent's own place, and the command that goes on" {
+	take claude-code/2.1.197
+	id=01a1dc49-217f-76fa-a951-49582661c6dd
+	run -0 --separate-stderr sheaf export $cc -f claude-code --install
+	[ "${lines[0]}" = "new     $HOME/.claude/projects/-home-user-project/${cc#*.}.jsonl" ]
+	[ "${lines[1]}" = "cd $project && claude --resume ${cc#*.}" ]
+	cmp "${lines[0]#new     }" "$data/claude-code/2.1.197/projects/-home-user-project/${cc#*.}.jsonl"
+	agent=${cc#*.}/subagents/agent-a09d105b4b643baac.jsonl
+	cmp "$HOME/.claude/projects/-home-user-project/$agent" \
+		"$data/claude-code/2.1.197/projects/-home-user-project/$agent"
+	run -0 --separate-stderr sheaf export $cc -f codex --install
+	[ "${lines[0]}" = "new     $HOME/.codex/sessions/2026/11/14/rollout-2026-11-14T22-59-02-$id.jsonl" ]
+	[ "${lines[1]}" = "cd $project && codex resume $id" ]
+	run -0 --separate-stderr sheaf export $cc -f pi --install
+	[ "${lines[0]}" = "new     $HOME/.pi/agent/sessions/--home-user-project--/2026-11-14T22-59-02-655Z_$id.jsonl" ]
+	[ "${lines[1]}" = "cd $project && pi --session $id" ]
+	run -0 --separate-stderr sheaf export $cc -f gemini-cli --install
+	[ "${lines[0]}" = "new     $HOME/.gemini/tmp/project/chats/session-2026-11-14T22-59-01a1dc49.jsonl" ]
+	[ "${lines[1]}" = "cd $project && gemini --resume $id" ]
+	[ "$(<"$HOME/.gemini/tmp/project/.project_root")" = $project ]
+	run -0 --separate-stderr sheaf export $cc -f opencode --install
+	[[ ${lines[0]} =~ ^new\ \ \ \ \ ($XDG_DATA_HOME/opencode/sheaf/(ses_[0-9a-zA-Z]{26}).json)$ ]]
+	[ "${lines[1]}" = "cd $project && opencode import ${BASH_REMATCH[1]} && opencode --session ${BASH_REMATCH[2]}" ]
+	closed "$HOME/.claude" "$HOME/.claude/projects" "$HOME"/.claude/projects/*/*.jsonl \
+		"$HOME/.codex/sessions/2026" "$HOME/.gemini" "$HOME/.gemini/tmp/project/.project_root"
+	[ -z "$(find "$HOME" -name '.sheaf-*')" ]
+}
+
+@test "install: again is as before, other content is never touched" {
+	take claude-code/2.1.197
+	for format in claude-code codex pi gemini-cli opencode; do
+		run -0 --separate-stderr sheaf export $cc -f $format --install
+		file=${lines[0]#new     }
+		before=$(stat -c '%i %y' "$file")
+		run -0 --separate-stderr sheaf export $cc -f $format --install
+		[ "${lines[0]}" = "same    $file" ]
+		[ "$(stat -c '%i %y' "$file")" = "$before" ]
+		echo '{}' >>"$file"
+		run -3 sheaf export $cc -f $format --install
+		has 'was left as it is'
+		has 'sheaf fork'
+		[ "$(tail -n 1 "$file")" = '{}' ]
+		[ -z "$(find "$HOME" -name '.sheaf-*')" ]
+	done
+	sheaf export $cc -f pi --install --json 2>&1 >/dev/null | py 'd["error"]["code"] == "CONFLICT"'
+}
+
+@test "install: where the agents' own variables say, and import finds it there" {
+	take pi/0.73.1/sessions
+	id=$(sheaf ls -q | head -n 1)
+	export CLAUDE_CONFIG_DIR=$HOME/c/ CODEX_HOME=$HOME/x PI_CODING_AGENT_DIR=$HOME/p GEMINI_CLI_HOME=$HOME/g
+	for format in claude-code codex pi gemini-cli; do
+		sheaf export "$id" -f $format --install -q >>files
+	done
+	sed "s|^$HOME/||" files | cut -d/ -f1-2 | tr '\n' ' ' >tops
+	[ "$(<tops)" = 'c/projects x/sessions p/sessions g/.gemini ' ]
+	[ ! -e .claude ] && [ ! -e .codex ] && [ ! -e .pi ] && [ ! -e .gemini ]
+	run -0 sheaf --store "jsonl:$HOME/other" import --all
+	has '4 sessions: 4 new'
+}
+
+@test "install: a session of no agent, of no directory, of another one" {
+	sheaf new mine --cwd '' >/dev/null
+	sheaf append mine 'Hello there' >/dev/null
+	sheaf append mine -r assistant 'Hi!' >/dev/null
+	mkdir -p "a 'b" there
+	cd "a 'b"
+	run -0 --separate-stderr sheaf export mine -f claude-code --install
+	[[ ${lines[1]} == "cd '$HOME/a '\\''b' && claude --resume "*-*-7*-*-* ]]
+	name=${HOME//[^a-zA-Z0-9]/-}
+	[[ ${lines[0]} == *"/$name-a--b/"* ]]
+	run -0 --separate-stderr sheaf export mine -f claude-code --install --cwd ../there
+	[[ ${lines[0]} == *"/$name-there/"* ]]
+	sheaf export mine -f claude-code --install --cwd ../there --json |
+		py 'd["state"] == "same" and d["command"].endswith("claude --resume " + d["id"]) and d["id"] in d["file"]'
+	run -1 sheaf export mine -f claude-code --install --cwd nowhere
+	run -2 sheaf export mine -f claude-code --cwd .
+	run -2 sheaf export mine -f claude-code --install -o x
+	run -2 sheaf export mine -f markdown --install
+	has 'no agent looks for files of that format'
+}
+
+@test "install: two projects of one name have a directory each with Gemini CLI" {
+	sheaf new mine >/dev/null
+	sheaf append mine 'Hello there' >/dev/null
+	mkdir -p a/My_Project b/my-project
+	for dir in a/My_Project b/my-project a/My_Project; do
+		sheaf export mine -f gemini-cli --install -q --cwd $dir
+	done | sed 's|.*/tmp/||; s|/.*||' >names
+	[ "$(tr '\n' ' ' <names)" = 'my-project my-project-1 my-project ' ]
+	[ "$(<.gemini/tmp/my-project-1/.project_root)" = "$HOME/b/my-project" ]
+}
+
+@test "install: an id or a directory that means more than itself goes nowhere else" {
+	for id in ../../../evil '--help' 'a b' $'x\e[31m'; do
+		echo '{"type":"session","version":3,"id":"'"${id//$'\e'/\\u001b}"'","timestamp":"2026-11-14T10:00:00.000Z","cwd":"/p/../../x"}' >x.jsonl
+		echo '{"type":"message","id":"a","parentId":null,"timestamp":"2026-11-14T10:00:00.000Z","message":{"role":"user","content":"Hi"}}' >>x.jsonl
+		sheaf import x.jsonl -q >/dev/null
+		run -0 --separate-stderr sheaf export "pi.$id" -f pi --install
+		[[ ${lines[0]} == "new     $HOME/.pi/agent/sessions/--p-..-.."*_????????-????-7???-????-????????????.jsonl ]]
+		no_controls <<<"$output"
+	done
+	[ -z "$(find "$HOME" "$HOME"/.. -maxdepth 1 -name 'evil*')" ]
+}
