@@ -71,7 +71,17 @@ foreach(source ${unit_sources})
   cmake_path(GET source PARENT_PATH folder)
   cmake_path(GET folder FILENAME folder)
   string(REGEX REPLACE "^test_" "" name ${stem})
-  sheaf_test_program(test_${folder}_${name} unit 120 ${source})
+  if(NOT folder STREQUAL cli)
+    sheaf_test_program(test_${folder}_${name} unit 120 ${source})
+    continue()
+  endif()
+  # The command is no part of the library: linked as the command is.
+  add_executable(test_cli_${name} ${source} ${tests_dir}/support/fail_alloc.c
+                 $<TARGET_OBJECTS:sheaf_base>)
+  target_include_directories(test_cli_${name} PRIVATE include src tests)
+  target_link_libraries(test_cli_${name} PRIVATE sheaf_command sheaf PkgConfig::CMOCKA
+                        PkgConfig::YYJSON Threads::Threads)
+  sheaf_test(test_cli_${name} unit 120 $<TARGET_FILE:test_cli_${name}>)
 endforeach()
 # It makes the compressed files it reads.
 target_link_libraries(test_convert_codex PRIVATE PkgConfig::ZSTD)

@@ -17,8 +17,10 @@ enum {
 
 static int charset = CHARSET_UNKNOWN;
 
-static const glyphs glyphs_utf8 = {"·", "…", "●", "○", "◆", "│ ", "├─", "⋮", "→", "←", "│ "};
-static const glyphs glyphs_ascii = {"-", "...", "*", "o", "#", "| ", "|-", ":", "->", "<-", "| "};
+static const glyphs glyphs_utf8 = {"·", "…", "●",  "○", "◆", "│ ",  "├─", "⋮",
+                                   "→", "←", "│ ", "•", "─", " │ ", "─┼─"};
+static const glyphs glyphs_ascii = {"-",  "...", "*",  "o", "#", "| ",  "|-", ":",
+                                    "->", "<-",  "| ", "-", "-", " | ", "-+-"};
 
 /*
  * The C locale says nothing about the terminal (containers have it while the
@@ -156,7 +158,7 @@ static void measure(meter *m, uint32_t c)
 	int w = c < 0x7f || c == TEXT_BROKEN ? 1 : wcwidth((wchar_t)c);
 	if (w < 0)
 		w = 1;
-	if (m->joined || (m->wide && c >= 0x1f3fb && c <= 0x1f3ff))
+	if ((m->joined && c > 0x7f) || (m->wide && c >= 0x1f3fb && c <= 0x1f3ff))
 		w = 0;
 	m->joined = c == 0x200d && m->wide;
 	if (w > 0)

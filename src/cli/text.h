@@ -24,6 +24,10 @@ typedef struct glyphs {
 	const char *call;      /* a tool was called */
 	const char *answer;    /* it answered */
 	const char *quote;     /* at the left of a tool's output */
+	const char *bullet;    /* of a list */
+	const char *rule;      /* one column of a line across */
+	const char *table_bar; /* between two cells, three columns */
+	const char *table_cross;
 } glyphs;
 
 /* Reads the locale. Call once, first. */

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "base/utf8.h"
+#include "markdown.h"
 
 #define FOLD_TOOL 5u /* lines of a tool's output shown unless --full */
 #define FOLD_THINKING 3u
@@ -141,12 +142,16 @@ static void put_media(buf *out, const sheaf_part *part)
 		buf_char(out, ' ');
 		put_line(out, part->media_type);
 	}
+	bool named = str_is(part->source_type, "url") || str_is(part->source_type, "file");
 	if (str_is(part->source_type, "base64")) {
 		buf_lit(out, ", ");
 		text_bytes(out, part->data.len / 4 * 3);
-	} else if (part->data.len != 0) {
+	} else if (named && !str_starts(part->data, "data:")) {
 		buf_char(out, ' ');
 		put_line(out, part->data);
+	} else if (part->data.len != 0) {
+		buf_lit(out, ", ");
+		text_bytes(out, part->data.len);
 	}
 	buf_lit(out, "]");
 }
@@ -504,9 +509,29 @@ static size_t reading_columns(const view *v)
 	return width > READING_COLUMNS ? READING_COLUMNS : width;
 }
 
+/* Without memory for it the text is shown as it stands. */
+static bool put_markdown(view *v, sheaf_str text)
+{
+	const screen *s = &v->c->screen;
+	_cleanup_(markdown_freep) markdown *m = NULL;
+	size_t columns = reading_columns(v);
+	if (markdown_read(&m, text, columns > 2 * INDENT ? columns - INDENT : columns,
+	                  s->color ? 0 : MARKDOWN_MARKS) != 0)
+		return false;
+	for (size_t i = 0; i < m->count; i++) {
+		if (m->lines[i].count != 0 && columns > 2 * INDENT)
+			text_spaces(&v->out, INDENT);
+		markdown_put(s, &v->out, &m->lines[i]);
+		buf_char(&v->out, '\n');
+	}
+	return true;
+}
+
 static void put_block(view *v, sheaf_str text)
 {
 	_cleanup_(buf_free) buf safe = BUF_INIT(SIZE_MAX);
+	if (v->c->screen.tty && !v->source && put_markdown(v, text))
+		return;
 	while (text.len > 0 && text.ptr[text.len - 1] == '\n')
 		text.len--;
 	text_safe(&safe, text, TEXT_BLOCK);
@@ -702,6 +727,7 @@ void view_item(view *v, const sheaf_item *item)
 {
 	const screen *s = &v->c->screen;
 	_cleanup_(buf_free) buf rest = BUF_INIT(SIZE_MAX);
+	v->source = true;
 	put_gap(v);
 	text_safe(&rest, item->message->role, TEXT_LINE);
 	print_styled(s, &v->out, role_style(item->message->role), buf_view(&rest));

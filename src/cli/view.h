@@ -8,6 +8,7 @@
 typedef struct view {
 	const cli *c;
 	bool full;   /* nothing is folded */
+	bool source; /* texts as they stand, also on a terminal, where they are Markdown else */
 	bool gap;    /* something stands above: a blank line goes first */
 	map calls;   /* tool call id → name of the tool, of what was shown so far */
 	map seqs;    /* entry id → seq */
@@ -17,7 +18,7 @@ typedef struct view {
 
 #define VIEW_INIT(cli_, full_)                                                                     \
 	{                                                                                          \
-		(cli_), (full_), false, MAP_INIT, MAP_INIT, NULL, BUF_INIT(SIZE_MAX)               \
+		(cli_), (full_), false, false, MAP_INIT, MAP_INIT, NULL, BUF_INIT(SIZE_MAX)        \
 	}
 
 void view_done(view *v); /* for _cleanup_ */
