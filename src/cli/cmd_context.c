@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "find.h"
 #include "input.h"
 #include "opt.h"
@@ -312,6 +313,15 @@ static int check_options(cli *c)
 	return 0;
 }
 
+/* Whether a provider is the owner of some format, but not of this one: its models are not asked so. */
+static bool is_of_another(sheaf_str provider, int32_t format)
+{
+	bool owns = false;
+	for (int32_t f = SHEAF_FORMAT_ANTHROPIC; f <= SHEAF_FORMAT_GEMINI; f++)
+		owns = owns || str_is(provider, sheaf_format_provider(f));
+	return owns && !str_is(provider, sheaf_format_provider(format));
+}
+
 int cmd_context(cli *c)
 {
 	sheaf_render_options how;
@@ -332,6 +342,10 @@ int cmd_context(cli *c)
 		return c->json ? put_json(c, session, context) : put_people(c, context);
 	if (how.model.ptr == NULL && context->model.len == 0)
 		return usage(c, "which model? None has spoken yet: --model NAME");
+	if (how.model.ptr == NULL && is_of_another(context->provider, how.format))
+		return usage(c, "which model? The last one, %.*s, is of %.*s: --model NAME",
+		             (int)context->model.len, context->model.ptr,
+		             (int)context->provider.len, context->provider.ptr);
 	_cleanup_(rendered_freep) sheaf_request *request = NULL;
 	how.cache_key = sheaf_session_key(session).session;
 	if ((rc = sheaf_render(&request, context, &how, &c->err)) == SHEAF_TOO_LARGE &&

@@ -38,6 +38,10 @@ check() {
 		sheaf append demo --json-body model_change >/dev/null
 	sheaf context demo --format openai-chat | py 'd["model"] == "m7"'
 	sheaf context demo --format openai-chat --model m8 | py 'd["model"] == "m8"'
+	# Of another provider, it is none that this one knows.
+	run --separate-stderr -2 sheaf context demo --format anthropic
+	[[ $stderr == *'m7, is of openai'* ]]
+	sheaf context demo --format anthropic --model m9 | py 'd["model"] == "m9"'
 }
 
 @test "system text: given, or from a file" {
