@@ -8,6 +8,7 @@
 
 #include "err.h"
 #include "mem.h"
+#include "scan.h"
 
 /* Documents. */
 
@@ -251,5 +252,68 @@ bool json_next(json_iter *it)
 	it->value = outer(val);
 	/* Behind the last one there is nothing to point at. */
 	it->at = it->left != 0 ? unsafe_yyjson_get_next(val) : NULL;
+	return true;
+}
+
+/* Checking what was parsed. */
+
+#define KEYS_MAX 64u /* of an object: comparing more of them with each other takes too long */
+
+static bool same_string(yyjson_val *a, yyjson_val *b)
+{
+	size_t len = unsafe_yyjson_get_len(a);
+	return len == unsafe_yyjson_get_len(b) &&
+	       memcmp(unsafe_yyjson_get_str(a), unsafe_yyjson_get_str(b), len) == 0;
+}
+
+/* One of 64 for a key; different ones for most keys of an object. */
+static unsigned key_bucket(yyjson_val *key)
+{
+	size_t len = unsafe_yyjson_get_len(key);
+	const unsigned char *p = (const unsigned char *)unsafe_yyjson_get_str(key);
+	if (len == 0)
+		return 0;
+	return (unsigned)((len * 5 + p[0] * 7u + p[len / 2] * 13u + p[len - 1] * 29u) % 64);
+}
+
+/* Whether the names of an object's members are all different; false also for too many. */
+static bool keys_differ(yyjson_val *object)
+{
+	size_t count = unsafe_yyjson_get_len(object);
+	uint64_t seen = 0;
+	if (count > KEYS_MAX)
+		return false;
+	yyjson_val *first = object + 1, *key = first;
+	for (size_t i = 0; i < count; i++) {
+		uint64_t bit = UINT64_C(1) << key_bucket(key);
+		yyjson_val *other = first;
+		for (size_t k = 0; (seen & bit) != 0 && k < i; k++) {
+			if (same_string(other, key))
+				return false;
+			other = unsafe_yyjson_get_next(other + 1);
+		}
+		seen |= bit;
+		key = unsafe_yyjson_get_next(key + 1);
+	}
+	return true;
+}
+
+bool json_doc_passes(const json_doc *doc, sheaf_str text, size_t depth)
+{
+	yyjson_val *ends[SHEAF_DEPTH_MAX], *end = unsafe_yyjson_get_next(doc->root);
+	size_t open = 0;
+	/* In a string they did not parse: these would stand between tokens. */
+	if (depth > SHEAF_DEPTH_MAX || scan_has_control(text.ptr, text.ptr + text.len))
+		return false;
+	for (yyjson_val *v = doc->root; v < end; v++) {
+		while (open != 0 && v >= ends[open - 1])
+			open--;
+		if (!unsafe_yyjson_is_ctn(v))
+			continue;
+		if (open == depth ||
+		    (unsafe_yyjson_get_type(v) == YYJSON_TYPE_OBJ && !keys_differ(v)))
+			return false;
+		ends[open++] = unsafe_yyjson_get_next(v);
+	}
 	return true;
 }

@@ -69,6 +69,13 @@ bool json_next(json_iter *it);
 int json_check(sheaf_str text, json_type must, sheaf_error *err);
 
 /*
+ * Whether a text passes json_check(), nested at most `depth` deep, told by the
+ * document it was parsed to: for text that is parsed anyway this takes a fraction
+ * of the time. false: it does not, or an object has too many members to be sure.
+ */
+bool json_doc_passes(const json_doc *doc, sheaf_str text, size_t depth);
+
+/*
  * The same text with broken UTF-8, lone surrogate escapes and raw NUL made
  * U+FFFD; counts them in `*mended`. What is wrong otherwise stays wrong.
  */

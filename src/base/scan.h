@@ -127,6 +127,24 @@ static inline size_t scan_block_structure(const char *p)
 
 #endif
 
+/* Whether there is a byte below 0x20. */
+static inline bool scan_has_control(const char *p, const char *end)
+{
+#ifdef __SSE2__
+	const __m128i last = _mm_set1_epi8(0x1f);
+	for (; (size_t)(end - p) >= SCAN_WIDTH; p += SCAN_WIDTH) {
+		__m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+		if (_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(v, last), v)) != 0)
+			return true;
+	}
+#endif
+	for (; p < end; p++) {
+		if ((unsigned char)*p < 0x20)
+			return true;
+	}
+	return false;
+}
+
 static inline const char *scan_special(const char *p, const char *end)
 {
 	while ((size_t)(end - p) >= SCAN_WIDTH) {

@@ -357,10 +357,10 @@ static int message_add(import *im, sheaf_message *m, import_record *record)
 	state *s = im->state;
 	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_RECORD_BYTES_MAX);
 	bool reply = is_reply(m);
-	buf_lit(&body, "{\"message\":");
+	buf_lit(&body, "\"message\":");
 	buf_str(&body, sheaf_message_json(m));
-	buf_char(&body, '}');
 	record->type = "message";
+	record->built = true;
 	record->continues = reply && s->in_reply;
 	int rc = add_buf(im, record, &body);
 	s->in_reply = reply;

@@ -86,6 +86,7 @@ typedef struct import_record {
 	sheaf_str agent;
 	bool continues; /* an assistant's message that goes on the one before it */
 	bool preamble;  /* the agent's own words in the user's mouth */
+	bool built;     /* the body is what sheaf_message_… made, a member without braces */
 } import_record;
 
 /*

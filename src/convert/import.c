@@ -18,10 +18,10 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/utf8.h"
+#include "entry/batch.h"
 #include "entry/members.h"
 #include "entry/message.h"
 
-#define BATCH_RECORDS 1000
 #define RECORD_BESIDE ((size_t)16384) /* what a record has beside its body and the piece */
 #define BATCH_BYTES ((size_t)4 << 20)
 /* A larger piece is kept in records of its own, in chunks, not with what it gave. */
@@ -39,19 +39,34 @@ int import_problem(import *im, const char *format, ...)
 	return report_problem(im->inside->report, im->file, im->line, sheaf_str_of(text), im->err);
 }
 
-static int record_add(import *im, const import_record *record, bool with_raw);
+static int record_add(import *im, const import_record *r, bool with_raw);
 
 /* ---- Pieces -------------------------------------------------------------- */
 
 static int flush_if_full(import *im)
 {
-	return im->inside->waiting_bytes < BATCH_BYTES ? 0 : import_flush(im);
+	const sheaf_batch *batch = im->inside->batch;
+	return batch == NULL || batch->bytes < BATCH_BYTES ? 0 : import_flush(im);
+}
+
+/* How deep a piece may be nested: the record and `origin` are around it. */
+#define RAW_DEPTH_MAX (SHEAF_DEPTH_MAX - 2u)
+
+/* Whether the piece can stand in a record as the JSON it is: 0; SHEAF_INVALID, SHEAF_NOMEM. */
+static int raw_check(const import_inside *in, sheaf_str raw)
+{
+	if (in->piece_parsed && json_doc_passes(in->doc, raw, RAW_DEPTH_MAX))
+		return 0;
+	int rc = json_check(raw, JSON_NONE, NULL);
+	return rc == 0 && raw.len > RAW_DEPTH_MAX && members_depth(raw) > RAW_DEPTH_MAX
+	               ? SHEAF_INVALID
+	               : rc;
 }
 
 /* The piece as it is: JSON where it can be embedded, else text, else its bytes in hexadecimal. */
-static void raw_write(buf *out, sheaf_str raw)
+static void raw_write(const import_inside *in, buf *out, sheaf_str raw)
 {
-	int rc = json_check(raw, JSON_NONE, NULL);
+	int rc = raw_check(in, raw);
 	if (rc == SHEAF_NOMEM) {
 		out->status = rc;
 	} else if (rc == 0) {
@@ -82,7 +97,7 @@ static void origin_write(const import *im, buf *out, bool with_raw)
 	if (in->piece_chunk)
 		buf_lit(out, ",\"more\":true");
 	if (with_raw)
-		raw_write(out, in->piece);
+		raw_write(in, out, in->piece);
 	buf_char(out, '}');
 }
 
@@ -92,6 +107,7 @@ int piece_begin(import *im, sheaf_str piece, bool cut)
 	im->inside->piece = piece;
 	im->inside->piece_cut = cut;
 	im->inside->piece_records = 0;
+	im->inside->piece_parsed = false;
 	if (im->how->take == NULL)
 		gaps_end_one(&im->inside->gaps);
 	return 0;
@@ -108,6 +124,7 @@ static int chunks_add(import *im)
 	import_inside *in = im->inside;
 	sheaf_str left = in->piece, whole = in->piece;
 	int rc = 0;
+	in->piece_parsed = false; /* its chunks are not */
 	for (size_t n = 0; rc == 0 && left.len != 0; n++) {
 		_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_RECORD_BYTES_MAX);
 		char id[SHEAF_ID_ROOM];
@@ -171,6 +188,7 @@ int piece_end(import *im)
 	if (is_large(im)) { /* what was needed for it is not needed for the next one */
 		json_free(in->doc);
 		in->doc = NULL;
+		in->piece_parsed = false;
 		buf_free(&in->mended_text);
 	}
 	in->crc = crc32c(in->crc, in->piece.ptr, in->piece.len);
@@ -189,6 +207,7 @@ int import_parse(import *im, sheaf_str piece, value *root)
 	sheaf_error mine;
 	int rc = json_parse(&in->doc, piece, &mine);
 	*root = (value){NULL, piece};
+	in->piece_parsed = rc == 0 && piece.ptr == in->piece.ptr && piece.len == in->piece.len;
 	if (rc == SHEAF_FORMAT) {
 		size_t mended = 0;
 		buf_reset(&in->mended_text);
@@ -209,35 +228,16 @@ int import_parse(import *im, sheaf_str piece, value *root)
 
 /* ---- Appending ----------------------------------------------------------- */
 
-static void waiting_clear(import_inside *in)
-{
-	for (size_t i = 0; i < in->waiting_count; i++)
-		mem_free(in->waiting[i].bytes);
-	in->waiting_count = 0;
-	in->waiting_bytes = 0;
-}
-
-static sheaf_entry_options options_of(const waiting *w)
-{
-	sheaf_entry_options o = {.size = sizeof(o)};
-	o.id = w->id;
-	o.has_parent = !w->fact;
-	o.parent_id = w->parent;
-	o.time_us = w->time_us;
-	o.turn = w->turn;
-	o.agent = w->agent;
-	o.extra = w->extra;
-	return o;
-}
-
 static bool is_refusal(int rc)
 {
 	return rc == SHEAF_CONFLICT || rc == SHEAF_INVALID || rc == SHEAF_LIMIT ||
 	       rc == SHEAF_TOO_LARGE || rc == SHEAF_NOT_FOUND;
 }
 
-/* What the store refuses is kept as a source: origin and source have the same members. */
-static int keep_refused(import *im, const waiting *w, const char *why)
+/* What is refused is kept as a source: origin and source have the same members. {NULL,0}: another
+ * record has the piece. */
+static int keep_refused(import *im, const waiting *w, int64_t time_us, sheaf_str origin,
+                        const char *why)
 {
 	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_RECORD_BYTES_MAX);
 	char id[SHEAF_ID_ROOM];
@@ -246,7 +246,6 @@ static int keep_refused(import *im, const waiting *w, const char *why)
 	int rc = import_problem(im, "kept as it is: %s", why);
 	im->line = line;
 	im->inside->kept++;
-	sheaf_str origin = members_find(members_inside(w->extra), "origin");
 	if (rc != 0 || origin.ptr == NULL || !w->first)
 		return rc;
 	buf_lit(&body, "{\"source\":");
@@ -255,7 +254,7 @@ static int keep_refused(import *im, const waiting *w, const char *why)
 	rc = buf_status(&body, im->err);
 	int len = snprintf(id, sizeof(id), "line-%llu%s~", (unsigned long long)w->number,
 	                   im->id_tail);
-	sheaf_entry_options o = {.size = sizeof(o), .time_us = w->time_us};
+	sheaf_entry_options o = {.size = sizeof(o), .time_us = time_us};
 	o.id = str_make(id, (size_t)len);
 	if (rc == 0)
 		rc = sheaf_session_append_json(im->inside->session, SHEAF_STR("source"),
@@ -263,18 +262,33 @@ static int keep_refused(import *im, const waiting *w, const char *why)
 	return rc;
 }
 
+static int append_alone(import *im, const draft *d, sheaf_error *err)
+{
+	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_RECORD_BYTES_MAX);
+	sheaf_entry_options o = {.size = sizeof(o), .id = draft_id(d), .time_us = d->time_us};
+	o.has_parent = d->has_parent;
+	o.parent_id = d->parent_name_len != 0 ? str_make(d->parent_name, d->parent_name_len)
+	                                      : str_make(d->parent_id, d->parent_len);
+	buf_char(&body, '{');
+	buf_str(&body, buf_view(&d->body));
+	buf_char(&body, '}');
+	int rc = buf_status(&body, err);
+	return rc != 0 ? rc
+	               : sheaf_session_append_json(im->inside->session, d->type, buf_view(&body),
+	                                           &o, NULL, NULL, err);
+}
+
 /* One by one, when they do not go together. */
 static int flush_singly(import *im)
 {
 	import_inside *in = im->inside;
-	for (size_t i = 0; i < in->waiting_count; i++) {
-		const waiting *w = &in->waiting[i];
+	for (size_t i = 0; i < in->batch->drafts.count; i++) {
+		const draft *d = in->batch->drafts.items[i];
 		sheaf_error mine;
-		sheaf_entry_options o = options_of(w);
-		int rc = sheaf_session_append_json(in->session, w->type, w->body, &o, NULL, NULL,
-		                                   &mine);
+		int rc = append_alone(im, d, &mine);
 		if (is_refusal(rc))
-			rc = keep_refused(im, w, mine.message);
+			rc = keep_refused(im, &in->waiting[i], d->time_us,
+			                  members_find(buf_view(&d->body), "origin"), mine.message);
 		else if (rc != 0)
 			*im->err = mine;
 		if (rc != 0)
@@ -283,82 +297,107 @@ static int flush_singly(import *im)
 	return 0;
 }
 
-static void batch_freep(sheaf_batch **batch)
-{
-	sheaf_batch_free(*batch);
-}
-
 int import_flush(import *im)
 {
 	import_inside *in = im->inside;
-	if (in->waiting_count == 0)
-		return 0;
-	_cleanup_(batch_freep) sheaf_batch *batch = sheaf_batch_new();
 	sheaf_error mine;
-	int rc = batch != NULL ? 0 : err_nomem(&mine);
-	for (size_t i = 0; rc == 0 && i < in->waiting_count; i++) {
-		sheaf_entry_options o = options_of(&in->waiting[i]);
-		rc = sheaf_batch_json(batch, in->waiting[i].type, in->waiting[i].body, &o, &mine);
-	}
-	if (rc == 0)
-		rc = sheaf_session_append_batch(in->session, batch, NULL, NULL, &mine);
+	if (in->batch == NULL)
+		return 0;
+	int rc = sheaf_session_append_batch(in->session, in->batch, NULL, NULL, &mine);
 	if (is_refusal(rc))
 		rc = flush_singly(im);
 	else if (rc != 0)
 		*im->err = mine;
 	if (rc == 0)
-		in->records += in->waiting_count;
-	waiting_clear(in);
+		in->records += in->batch->drafts.count;
+	sheaf_batch_free(in->batch);
+	in->batch = NULL;
 	return rc;
 }
 
-/* Puts pieces of text into one allocation, one behind the other. */
-static sheaf_str pack(char **at, sheaf_str s)
+static void draft_drop(draft **d)
 {
-	sheaf_str kept = {*at, s.len};
-	if (s.ptr == NULL)
-		return s;
-	memcpy(*at, s.ptr, s.len);
-	*at += s.len;
-	return kept;
+	if (*d == NULL)
+		return;
+	draft_free(*d);
+	mem_free(*d);
 }
 
-static int wait_add(import *im, const import_record *record, sheaf_str id, sheaf_str parent,
-                    sheaf_str extra, bool first)
+/* What is written where a record came from; `with_raw` if it carries the piece. */
+static void origin_add(const import *im, const import_record *r, buf *body, bool with_raw)
+{
+	size_t piece = with_raw ? im->inside->piece.len : 0;
+	/* One growth in most cases: the member's other parts are short. */
+	if (piece + im->file.len + 128 < body->max - body->len)
+		(void)buf_reserve(body, piece + im->file.len + 128);
+	buf_lit(body, ",\"origin\":");
+	origin_write(im, body, with_raw);
+	if (r->continues)
+		buf_lit(body, ",\"continues\":true");
+	if (r->preamble)
+		buf_lit(body, ",\"preamble\":true");
+}
+
+/* The record as a draft. What it has of a message and of the piece was checked when it was made. */
+static int draft_make(import *im, draft *d, const import_record *r, sheaf_str id, sheaf_str parent,
+                      bool with_raw, sheaf_error *err)
+{
+	sheaf_entry_options o = {.size = sizeof(o), .id = id, .time_us = r->time_us};
+	o.has_parent = !r->fact;
+	o.parent_id = parent;
+	o.turn = r->turn;
+	o.agent = r->agent;
+	sheaf_str type = sheaf_str_of(r->type);
+	bool is_source = str_is(type, "source");
+	int rc = draft_init(d, type, r->body, r->built, &o, err);
+	if (rc != 0)
+		return rc;
+	if (!is_source)
+		origin_add(im, r, &d->body, with_raw);
+	return buf_status(&d->body, err);
+}
+
+static int refuse_now(import *im, const import_record *r, bool first, const char *why)
+{
+	_cleanup_(buf_free) buf origin = BUF_INIT(SHEAF_RECORD_BYTES_MAX);
+	waiting w = {.first = first, .number = im->number, .line = im->line};
+	int rc = import_flush(im);
+	if (first)
+		origin_write(im, &origin, true);
+	if (rc == 0)
+		rc = buf_status(&origin, im->err);
+	im->inside->records += rc == 0;
+	return rc == 0 ? keep_refused(im, &w, r->time_us, buf_view(&origin), why) : rc;
+}
+
+static int wait_add(import *im, const import_record *r, sheaf_str id, sheaf_str parent, bool first)
 {
 	import_inside *in = im->inside;
-	sheaf_str type = sheaf_str_of(record->type);
-	size_t len = record->body.len + id.len + parent.len + extra.len + record->turn.len +
-	             record->agent.len + type.len;
-	void *list = in->waiting;
-	if (mem_grow(&list, &in->waiting_room, in->waiting_count + 1, sizeof(*in->waiting)) != 0)
+	_cleanup_(draft_drop) draft *d = mem_zalloc(sizeof(*d));
+	sheaf_error mine;
+	if (in->batch == NULL)
+		in->batch = sheaf_batch_new();
+	if (d == NULL || in->batch == NULL)
 		return err_nomem(im->err);
-	in->waiting = list;
-	char *bytes = mem_alloc(len + 1), *at = bytes;
-	if (bytes == NULL)
-		return err_nomem(im->err);
-	waiting *w = &in->waiting[in->waiting_count++];
-	*w = (waiting){.bytes = bytes,
-	               .fact = record->fact,
-	               .first = first,
-	               .number = im->number,
-	               .line = im->line};
-	w->time_us = record->time_us;
-	w->type = pack(&at, type);
-	w->body = pack(&at, record->body);
-	w->id = pack(&at, id);
-	w->parent = pack(&at, parent);
-	w->extra = pack(&at, extra);
-	w->turn = pack(&at, record->turn);
-	w->agent = pack(&at, record->agent);
-	in->waiting_bytes += len;
-	return in->waiting_count < BATCH_RECORDS ? 0 : import_flush(im);
+	int rc = draft_make(im, d, r, id, parent, first, &mine);
+	if (rc == 0)
+		rc = batch_take(in->batch, d, &mine);
+	if (is_refusal(rc))
+		return refuse_now(im, r, first, mine.message);
+	if (rc != 0) {
+		*im->err = mine;
+		return rc;
+	}
+	d = NULL;
+	in->waiting[in->batch->drafts.count - 1] = (waiting){
+		.first = first, .number = im->number, .line = im->line};
+	return in->batch->drafts.count < BATCH_RECORDS ? 0 : import_flush(im);
 }
 
-static sheaf_str id_make(const import *im, const import_record *record, char room[SHEAF_ID_ROOM])
+static sheaf_str id_make(const import *im, const import_record *r, char room[SHEAF_ID_ROOM])
 {
-	if (record->id.len != 0 && record->id.len <= SHEAF_ID_BYTES_MAX)
-		return record->id;
+	if (r->id.len != 0 && r->id.len <= SHEAF_ID_BYTES_MAX)
+		return r->id;
 	int len = im->inside->piece_records == 0
 	                  ? snprintf(room, SHEAF_ID_ROOM, "line-%llu%s",
 	                             (unsigned long long)im->number, im->id_tail)
@@ -369,22 +408,22 @@ static sheaf_str id_make(const import *im, const import_record *record, char roo
 }
 
 /* Adds a record; `with_raw` if it is the one that carries the piece. */
-static int record_add(import *im, const import_record *record, bool with_raw)
+static int record_add(import *im, const import_record *r, bool with_raw)
 {
 	import_inside *in = im->inside;
 	char room[SHEAF_ID_ROOM], parent_room[SHEAF_ID_ROOM];
-	sheaf_str id = id_make(im, record, room);
-	sheaf_str parent = record->has_parent ? record->parent : sheaf_str_of(im->last);
+	sheaf_str id = id_make(im, r, room);
+	sheaf_str parent = r->has_parent ? r->parent : sheaf_str_of(im->last);
 	if (parent.ptr == im->last) { /* about to be overwritten */
 		memcpy(parent_room, im->last, sizeof(parent_room));
 		parent.ptr = parent_room;
 	}
 	in->piece_records++;
-	if (!record->fact) {
+	if (!r->fact) {
 		memcpy(im->last, id.ptr, id.len);
 		im->last[id.len] = '\0';
 	}
-	import_record whole = *record;
+	import_record whole = *r;
 	if (whole.time_us == 0)
 		whole.time_us = im->time_us;
 	im->time_us = whole.time_us;
@@ -396,25 +435,10 @@ static int record_add(import *im, const import_record *record, bool with_raw)
 		return 0;
 	}
 
-	_cleanup_(buf_free) buf extra = BUF_INIT(SHEAF_RECORD_BYTES_MAX);
-	bool is_source = str_is(sheaf_str_of(record->type), "source");
-	if (!is_source) {
-		buf_lit(&extra, "{\"origin\":");
-		origin_write(im, &extra, with_raw);
-		if (record->continues)
-			buf_lit(&extra, ",\"continues\":true");
-		if (record->preamble)
-			buf_lit(&extra, ",\"preamble\":true");
-		buf_char(&extra, '}');
-	}
-	int rc = buf_status(&extra, im->err);
-	if (rc != 0)
-		return rc;
-	return wait_add(im, &whole, id, record->fact ? (sheaf_str){NULL, 0} : parent,
-	                is_source ? (sheaf_str){NULL, 0} : buf_view(&extra), with_raw);
+	return wait_add(im, &whole, id, r->fact ? (sheaf_str){NULL, 0} : parent, with_raw);
 }
 
-int import_add(import *im, const import_record *record)
+int import_add(import *im, const import_record *r)
 {
 	import_inside *in = im->inside;
 	bool large = is_large(im), first = in->piece_records == 0;
@@ -422,10 +446,10 @@ int import_add(import *im, const import_record *record)
 	if (in->session_id[0] == '\0')
 		return import_problem(im, "there is no session this belongs to");
 	/* Refused by the store, it would take all that hangs on it along. */
-	if (record->body.len + beside > SHEAF_BODY_BYTES_MAX)
+	if (r->body.len + beside > SHEAF_BODY_BYTES_MAX)
 		return import_problem(im, "larger than a record may be: kept as it is");
 	int rc = first && large ? chunks_add(im) : 0;
-	return rc == 0 ? record_add(im, record, first && !large) : rc;
+	return rc == 0 ? record_add(im, r, first && !large) : rc;
 }
 
 int import_json(import *im, sheaf_message *message, sheaf_str *json)
@@ -439,20 +463,20 @@ int import_json(import *im, sheaf_message *message, sheaf_str *json)
 	return rc == SHEAF_NOMEM ? err_nomem(im->err) : import_problem(im, "%s", mine.message);
 }
 
-int import_message(import *im, sheaf_message *message, const import_record *record)
+int import_message(import *im, sheaf_message *message, const import_record *r)
 {
 	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_RECORD_BYTES_MAX);
-	import_record whole = *record;
+	import_record whole = *r;
 	sheaf_str json;
 	int rc = import_json(im, message, &json);
 	if (rc != 0 || json.ptr == NULL)
 		return rc;
-	(void)buf_reserve(&body, json.len + sizeof("{\"message\":}"));
-	buf_lit(&body, "{\"message\":");
+	(void)buf_reserve(&body, json.len + sizeof("\"message\":"));
+	buf_lit(&body, "\"message\":");
 	buf_str(&body, json);
-	buf_char(&body, '}');
 	rc = buf_status(&body, im->err);
 	whole.type = "message";
+	whole.built = true;
 	whole.body = buf_view(&body);
 	return rc == 0 ? import_add(im, &whole) : rc;
 }

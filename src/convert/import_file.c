@@ -18,9 +18,7 @@ static void inside_free(import_inside *in)
 	buf_free(&in->mended_text);
 	buf_free(&in->name);
 	gaps_free(&in->gaps);
-	for (size_t i = 0; i < in->waiting_count; i++)
-		mem_free(in->waiting[i].bytes);
-	mem_free(in->waiting);
+	sheaf_batch_free(in->batch);
 }
 
 int import_open(import *im, const import_session *session)

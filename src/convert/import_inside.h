@@ -4,6 +4,8 @@
 
 #include "convert/convert.h"
 
+#define BATCH_RECORDS 1000
+
 /* What take() and its like may return besides 0 and a failure: not the converter's business. */
 enum {
 	IMPORT_CHANGED = 1, /* the file is not what was imported before */
@@ -47,15 +49,11 @@ typedef struct gaps {
 	buf list;
 } gaps;
 
-/* A record that waits for its batch; all its strings lie in `bytes`. */
+/* Where a record that waits for its batch came from. */
 typedef struct waiting {
-	char *bytes;
-	bool fact;
 	bool first; /* it carries the piece */
 	uint64_t number;
 	uint64_t line;
-	int64_t time_us;
-	sheaf_str type, body, id, parent, extra, turn, agent;
 } waiting;
 
 typedef struct import_inside {
@@ -81,11 +79,12 @@ typedef struct import_inside {
 	bool piece_cut;
 	bool piece_chunk; /* what is being added is not the end of it */
 	uint64_t piece_records;
+	bool piece_parsed; /* `doc` is the piece as it is */
 	/* scratch */
 	json_doc *doc;
 	buf mended_text;
-	waiting *waiting;
-	size_t waiting_count, waiting_room, waiting_bytes;
+	sheaf_batch *batch;             /* of what waits; NULL: nothing does */
+	waiting waiting[BATCH_RECORDS]; /* one for each of its drafts */
 	uint64_t file_bytes;
 	int64_t file_mtime_ns;
 	bool partial;

@@ -6,14 +6,6 @@
 #include "entry/members.h"
 #include "entry/message.h"
 
-struct sheaf_batch {
-	draft_list drafts; /* has room for the end of a turn behind the last */
-	size_t bytes;
-	draft *end; /* turn_end: kept, so that a repeat has the same id */
-	char turn[SHEAF_ID_ROOM];
-	size_t turn_len;
-};
-
 sheaf_batch *sheaf_batch_new(void)
 {
 	return mem_zalloc(sizeof(sheaf_batch));
@@ -49,14 +41,10 @@ const char *sheaf_batch_id(const sheaf_batch *batch, size_t i)
 static int batch_add(sheaf_batch *batch, sheaf_str type, sheaf_str body, bool checked,
                      const sheaf_entry_options *entry, sheaf_error *err)
 {
-	draft_list *list = &batch->drafts;
-	if (list->count >= SHEAF_BATCH_RECORDS_MAX)
+	if (batch->drafts.count >= SHEAF_BATCH_RECORDS_MAX)
 		return err_set(err, SHEAF_LIMIT, "a batch holds at most %u records",
 		               SHEAF_BATCH_RECORDS_MAX);
-	if (mem_grow((void **)&list->items, &list->room, list->count + 2, sizeof(*list->items)) !=
-	    0)
-		return err_nomem(err);
-	draft *d = mem_zalloc(sizeof(*d));
+	draft *d = mem_alloc(sizeof(*d));
 	if (d == NULL)
 		return err_nomem(err);
 	int rc = draft_init(d, type, body, checked, entry, err);
@@ -65,17 +53,13 @@ static int batch_add(sheaf_batch *batch, sheaf_str type, sheaf_str body, bool ch
 		return rc;
 	}
 	bool partial = OPTION(entry, partial, 0) != 0;
-	if (!partial && d->body.len > SHEAF_BATCH_BYTES_MAX - batch->bytes)
-		rc = err_set(err, SHEAF_TOO_LARGE, "a batch holds at most %zu bytes",
-		             SHEAF_BATCH_BYTES_MAX);
+	if (!partial)
+		rc = batch_take(batch, d, err);
 	if (partial || rc != 0) {
 		draft_free(d);
 		mem_free(d);
-		return rc;
 	}
-	batch->bytes += d->body.len;
-	list->items[list->count++] = d;
-	return 0;
+	return rc;
 }
 
 int sheaf_batch_message(sheaf_batch *batch, const sheaf_message *message,

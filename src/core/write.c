@@ -200,16 +200,6 @@ void scratch_give(sheaf_session *s, scratch *sc)
 
 /* ---- Drafts ------------------------------------------------------------- */
 
-void drafts_free(draft_list *list)
-{
-	for (size_t i = 0; i < list->count; i++) {
-		draft_free(list->items[i]);
-		mem_free(list->items[i]);
-	}
-	mem_free(list->items);
-	*list = (draft_list){0};
-}
-
 int drafts_add(draft_list *list, const char *type, sheaf_str body,
                const sheaf_entry_options *options, sheaf_error *err)
 {

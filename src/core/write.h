@@ -6,6 +6,7 @@
 #define CORE_WRITE_H
 
 #include "core/session.h"
+#include "entry/batch.h"
 
 /*
  * Rows whose lines lie one after the other in one buffer. Rows point into it
@@ -50,15 +51,6 @@ int rows_stamp(rows *r, sheaf_head *next, draft *const *drafts, size_t count, js
                sheaf_error *err);
 
 /* ---- Drafts made here --------------------------------------------------- */
-
-/* A list of drafts, for records that an operation writes besides the caller's. */
-typedef struct draft_list {
-	draft **items;
-	size_t count;
-	size_t room;
-} draft_list;
-
-void drafts_free(draft_list *list);
 
 /* Adds a draft of these members (trusted JSON); `options` may be NULL. */
 int drafts_add(draft_list *list, const char *type, sheaf_str body,

@@ -209,6 +209,33 @@ static void test_bad_json(void **state)
 	assert_non_null(json_get(parse(&doc, "{\"b\":1}"), "b"));
 }
 
+static bool passes(const char *text, size_t depth)
+{
+	_cleanup_(json_freep) json_doc *doc = NULL;
+	(void)parse(&doc, text);
+	return json_doc_passes(doc, sheaf_str_of(text), depth);
+}
+
+static void test_parsed_passes(void **state)
+{
+	(void)state;
+	assert_true(passes("1", 0));
+	assert_true(passes("[[],{\"a\":[1]},[[2]]]", 3));
+	assert_false(passes("[[],{\"a\":[1]},[[2]]]", 2));
+	assert_false(passes("[]", 0));
+	assert_false(passes("[]", SHEAF_DEPTH_MAX + 1));
+	assert_true(passes("{\"\":1,\"a\":{\"\":1},\"A\":2}", 2));
+	assert_false(passes("{\"ab\":1,\"c\":{\"d\":1,\"\\u0064\":1}}", 2));
+	assert_false(passes("{\"ab\":1,\t\"c\":2}", 1));
+	/* One whose members are too many to compare is left to json_check(). */
+	_cleanup_(buf_free) buf many = BUF_INIT(10000);
+	for (int i = 0; i < 65; i++)
+		buf_format(&many, "%s\"k%d\":0", i == 0 ? "{" : ",", i);
+	buf_lit(&many, "}");
+	buf_nul(&many);
+	assert_false(passes(many.ptr, 1));
+}
+
 static void test_text_need_not_end_with_nul(void **state)
 {
 	(void)state;
@@ -712,9 +739,12 @@ static void test_check_agrees_with_the_parser(void **state)
 		char *exact = malloc(len + (len == 0));
 		memcpy(exact, text, len);
 		sheaf_str s = {exact, len};
-		bool want = json_parse(&doc, s, NULL) == 0 && no_twins(json_root(doc), 0);
+		bool parsed = json_parse(&doc, s, NULL) == 0;
+		bool want = parsed && no_twins(json_root(doc), 0);
 		for (size_t i = 0; i < len; i++)
 			want = want && (unsigned char)exact[i] >= 0x20;
+		if (parsed && json_doc_passes(doc, s, SHEAF_DEPTH_MAX) != want)
+			fail_msg("parsed, %.*s: %d", (int)len, exact, want);
 		if ((json_check(s, JSON_NONE, NULL) == 0) != want)
 			fail_msg("%.*s: %d", (int)len, exact, want);
 		good += want;
@@ -901,6 +931,7 @@ int main(void)
 		T(test_u64),
 		T(test_iteration),
 		T(test_bad_json),
+		T(test_parsed_passes),
 		T(test_text_need_not_end_with_nul),
 		T(test_first_of_several),
 		T(test_reuse_does_not_allocate),
