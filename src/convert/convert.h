@@ -36,8 +36,9 @@ typedef struct converter {
 	int (*end)(import *im);                   /* after the last piece, before the leaf is set */
 	void (*done)(import *im); /* frees what im->state holds beside the arena; it may be NULL */
 	int (*write)(export *ex);
-	int (*place)(export *ex);     /* calls export_place() */
-	const char *places[4];        /* below is.home, where its agent keeps sessions */
+	int (*place)(export *ex); /* calls export_place() */
+	bool bound;               /* its agent goes on only in the directory that the file names */
+	const char *places[4];    /* below is.home, where its agent keeps sessions */
 	const struct converter *also; /* the same format in files of another make, or NULL */
 } converter;
 

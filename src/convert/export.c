@@ -176,6 +176,8 @@ static int same_write(export *ex, const imported *was, bool *done)
 	*done = false;
 	if (was->seq == 0 || (!log && was->between.ptr == NULL))
 		return 0;
+	if (ex->how->bound && !str_eq(ex->cwd, ex->head->info->cwd))
+		return 0;
 	int rc = imported_changed(ex, was, &changed);
 	if (rc != 0 || (changed && (!log || was->open_end)))
 		return rc;

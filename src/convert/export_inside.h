@@ -22,12 +22,12 @@ typedef struct export_inside {
 	buf raw;
 } export_inside;
 
-/* The last import of this format that the session knows of. */
+/* The last import of this format that was made to the session itself: what a fork inherits names
+ * the session that it was made from. */
 typedef struct imported {
 	uint64_t seq; /* of its fact; 0: there was none */
 	uint64_t pieces;
 	bool open_end;
-	bool inherited;       /* by a fork, with what it counts */
 	sheaf_records *facts; /* holds `between` */
 	sheaf_str between;    /* the list's inside, or {NULL,0} */
 } imported;

@@ -29,14 +29,15 @@ static bool is_of_format(const export *ex, sheaf_str members)
 	return name.len >= 2 && str_is(str_make(name.ptr + 1, name.len - 2), ex->how->is.name);
 }
 
-static int facts_find(export *ex, imported *was, bool own_only)
+int imported_find(export *ex, imported *was)
 {
 	sheaf_read_options how = SHEAF_READ_OPTIONS_INIT;
 	how.backward = 1;
 	how.raw = 1;
-	how.own_only = own_only;
+	how.own_only = 1;
 	how.limit = PAGE_RECORDS;
 	how.kinds = SHEAF_KIND_BIT(SHEAF_KIND_IMPORT);
+	*was = (imported){0};
 	int rc = sheaf_session_records(&was->facts, ex->session, &how, ex->err);
 	for (size_t i = 0; rc == 0 && i < was->facts->count; i++) {
 		const sheaf_entry *fact = was->facts->items[i];
@@ -50,18 +51,6 @@ static int facts_find(export *ex, imported *was, bool own_only)
 		return 0;
 	}
 	return rc;
-}
-
-/* Its own import; without one, a fork has what it inherits. */
-int imported_find(export *ex, imported *was)
-{
-	*was = (imported){0};
-	int rc = facts_find(ex, was, true);
-	if (rc != 0 || was->seq != 0)
-		return rc;
-	sheaf_records_free(was->facts);
-	*was = (imported){.inherited = true};
-	return facts_find(ex, was, false);
 }
 
 int imported_changed(export *ex, const imported *was, bool *changed)
@@ -202,7 +191,7 @@ int pieces_write(export *ex, const imported *was)
 	uint64_t from = 1, count = 0;
 	sheaf_read_options how = SHEAF_READ_OPTIONS_INIT;
 	how.raw = 1;
-	how.own_only = !was->inherited;
+	how.own_only = 1;
 	how.limit = PAGE_RECORDS;
 	int rc = 0;
 	while (rc == 0 && from != 0 && from < was->seq) {

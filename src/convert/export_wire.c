@@ -27,11 +27,21 @@ static int64_t time_of(const sheaf_context *c)
 	return 0;
 }
 
+/* What concerns a request that is sent, and nothing that is written down. */
+static bool is_of_request(int32_t note)
+{
+	return note == SHEAF_NOTE_PREFILL || note == SHEAF_NOTE_TOOLS || note == SHEAF_NOTE_MOVED ||
+	       note == SHEAF_NOTE_THINKING_OFF;
+}
+
 static int losses_count(export *ex, const sheaf_note *const *notes, size_t count)
 {
 	int rc = 0;
-	for (size_t i = 0; rc == 0 && i < count; i++)
+	for (size_t i = 0; rc == 0 && i < count; i++) {
+		if (is_of_request(notes[i]->what))
+			continue;
 		rc = export_loss(ex, sheaf_note_name(notes[i]->what));
+	}
 	return rc;
 }
 

@@ -93,6 +93,33 @@ static int input_write(writer *w, sheaf_str input)
 	return rc;
 }
 
+static void file_write(writer *w, const sheaf_part *part)
+{
+	char id[ID_ROOM];
+	id_make(w, id, "prt");
+	buf_format(&w->out, "{\"id\":\"%s\",\"sessionID\":\"%s\",\"messageID\":\"%s\"", id,
+	           w->ex->id, w->message);
+	buf_lit(&w->out, ",\"type\":\"file\",\"mime\":");
+	buf_json(&w->out, part->media_type);
+	buf_lit(&w->out, ",\"url\":");
+	said_url(&w->out, part);
+	buf_char(&w->out, '}');
+}
+
+static void attachments_write(writer *w, const sheaf_part *answer)
+{
+	bool any = false;
+	for (size_t i = 0; i < answer->part_count; i++) {
+		const sheaf_part *part = answer->parts[i];
+		if (part->kind != SHEAF_PART_IMAGE && part->kind != SHEAF_PART_DOCUMENT)
+			continue;
+		buf_str(&w->out, any ? SHEAF_STR(",") : SHEAF_STR(",\"attachments\":["));
+		any = true;
+		file_write(w, part);
+	}
+	buf_str(&w->out, any ? SHEAF_STR("]") : SHEAF_STR(""));
+}
+
 static int call_write(writer *w, const sheaf_part *call, const sheaf_part *answer)
 {
 	_cleanup_(buf_free) buf text = BUF_INIT(OUT_BYTES_MAX);
@@ -106,12 +133,14 @@ static int call_write(writer *w, const sheaf_part *call, const sheaf_part *answe
 	                        : SHEAF_STR(",\"state\":{\"status\":\"completed\",\"input\":"));
 	int rc = input_write(w, call->input);
 	if (rc == 0 && answer != NULL)
-		rc = said_result_text(w->ex, answer, &text);
+		rc = said_result_text(w->ex, answer, !failed, &text);
 	buf_str(&w->out, failed ? SHEAF_STR(",\"error\":") : SHEAF_STR(",\"output\":"));
 	buf_json(&w->out, buf_view(&text));
 	if (!failed)
 		buf_lit(&w->out, ",\"title\":\"\",\"metadata\":{}");
 	span_write(w);
+	if (!failed)
+		attachments_write(w, answer);
 	buf_lit(&w->out, "}}");
 	return rc;
 }
@@ -137,12 +166,9 @@ static int part_write(writer *w, size_t i, const sheaf_part *part)
 		return 0; /* with its call */
 	case SHEAF_PART_IMAGE:
 	case SHEAF_PART_DOCUMENT:
-		part_begin(w, "file");
-		buf_lit(&w->out, ",\"mime\":");
-		buf_json(&w->out, part->media_type);
-		buf_lit(&w->out, ",\"url\":");
-		said_url(&w->out, part);
-		buf_char(&w->out, '}');
+		buf_str(&w->out, w->first ? SHEAF_STR("\n        ") : SHEAF_STR(",\n        "));
+		w->first = false;
+		file_write(w, part);
 		return 0;
 	default:
 		return export_loss(w->ex, "part only its provider understands");

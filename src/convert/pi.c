@@ -412,5 +412,6 @@ const converter convert_pi = {
 	.done = pi_done,
 	.write = pi_write,
 	.place = pi_place,
+	.bound = true,
 	.places = {"sessions"},
 };

@@ -9,8 +9,11 @@
 #include "convert/export_wire.h"
 #include "convert/window.h"
 #include "entry/members.h"
+#include "sheaf/context.h"
 
 #define LINE_BYTES_MAX (SHEAF_RECORD_BYTES_MAX * 2)
+/* The summary of a compaction that has none, but messages in its place. */
+#define WHAT_FOLLOWS "The messages that follow stand for what was said before."
 
 typedef struct writing {
 	buf line;
@@ -352,6 +355,45 @@ static int message_write(export *ex, writing *w, const sheaf_entry *e)
 
 /* ---- Other entries ---------------------------------------------------------- */
 
+static void contextp_free(sheaf_context **c)
+{
+	sheaf_context_free(*c);
+}
+
+/* The messages that stand for all before a compaction: entries that hang on it. */
+static int replacement_write(export *ex, writing *w, const sheaf_entry *e)
+{
+	_cleanup_(contextp_free) sheaf_context *c = NULL;
+	sheaf_context_options how = SHEAF_CONTEXT_OPTIONS_INIT;
+	char id[SHEAF_ID_ROOM + 32], parent[SHEAF_ID_ROOM + 32];
+	sheaf_entry made = *e;
+	how.leaf = e->id;
+	how.allow_damage = 1;
+	int rc = sheaf_session_context(&c, ex->session, &how, ex->err);
+	made.body = (sheaf_str){NULL, 0};
+	made.kind = SHEAF_KIND_MESSAGE;
+	str_copy_cut(parent, sizeof(parent), e->id);
+	for (size_t i = 0, n = 0; rc == 0 && i < c->count; i++) {
+		const sheaf_item *item = c->items[i];
+		if (item->kind != SHEAF_ITEM_MESSAGE || item->entry == NULL ||
+		    item->entry->seq != e->seq)
+			continue;
+		(void)snprintf(id, sizeof(id), "%.*s-%zu", (int)e->id.len, e->id.ptr, ++n);
+		made.id = sheaf_str_of(id);
+		made.parent_id = sheaf_str_of(parent);
+		made.message = item->message;
+		rc = reply_end(ex, w, &made);
+		if (rc == 0)
+			rc = message_write(ex, w, &made);
+		memcpy(parent, id, sizeof(parent));
+	}
+	if (rc == 0)
+		rc = reply_end(ex, w, NULL);
+	if (rc == 0 && window_set(&w->last_of, e->id, sheaf_str_of(w->last_line)) != 0)
+		rc = err_nomem(ex->err);
+	return rc;
+}
+
 static int compaction_write(export *ex, writing *w, const sheaf_entry *e)
 {
 	sheaf_str members = members_inside(members_find(e->body, "compaction"));
@@ -366,14 +408,17 @@ static int compaction_write(export *ex, writing *w, const sheaf_entry *e)
 		kept = e->id;
 	sheaf_str line = window_get(&w->last_of, kept);
 	entry_begin(w, "compaction", e);
-	string_put(&w->line, ",\"summary\":", e->text);
+	bool replaced = members_find(members, "replacement").ptr != NULL;
+	string_put(&w->line, ",\"summary\":",
+	           e->text.len == 0 && replaced ? SHEAF_STR(WHAT_FOLLOWS) : e->text);
 	string_put(&w->line, ",\"firstKeptEntryId\":", line.ptr != NULL ? line : kept);
 	buf_lit(&w->line, ",\"tokensBefore\":");
 	buf_str(&w->line, tokens.len != 0 ? tokens : SHEAF_STR("0"));
-	if (members_find(members, "replacement").ptr != NULL ||
-	    members_find(members, "kept_ids").ptr != NULL)
+	if (!replaced && members_find(members, "kept_ids").ptr != NULL)
 		rc = export_loss(ex, "what a compaction keeps");
-	return rc == 0 ? line_end(ex, w) : rc;
+	if (rc == 0)
+		rc = line_end(ex, w);
+	return rc == 0 && replaced ? replacement_write(ex, w, e) : rc;
 }
 
 static int custom_write(export *ex, writing *w, const sheaf_entry *e)

@@ -34,7 +34,7 @@ const sheaf_part *said_answer(const sheaf_context *context, size_t i, sheaf_str 
 	return NULL;
 }
 
-int said_result_text(export *ex, const sheaf_part *result, buf *out)
+int said_result_text(export *ex, const sheaf_part *result, bool files, buf *out)
 {
 	bool any = false;
 	int rc = 0;
@@ -42,8 +42,9 @@ int said_result_text(export *ex, const sheaf_part *result, buf *out)
 		buf_str(out, result->text);
 	for (size_t i = 0; rc == 0 && i < result->part_count; i++) {
 		const sheaf_part *part = result->parts[i];
+		bool file = part->kind == SHEAF_PART_IMAGE || part->kind == SHEAF_PART_DOCUMENT;
 		if (part->kind != SHEAF_PART_TEXT) {
-			rc = export_loss(ex, "file in a tool's answer");
+			rc = file && files ? 0 : export_loss(ex, "file in a tool's answer");
 			continue;
 		}
 		if (any)

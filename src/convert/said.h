@@ -15,8 +15,9 @@ void said_freep(sheaf_context **context);
 /* The answer to a call of item `i`: all calls of a context are answered. NULL if it is not. */
 const sheaf_part *said_answer(const sheaf_context *context, size_t i, sheaf_str call);
 
-/* A result's text: its own, or its texts joined by line breaks; what else is in it is lost. */
-int said_result_text(export *ex, const sheaf_part *result, buf *out);
+/* A result's text: its own, or its texts joined by line breaks. What else is in it is lost, but not
+ * images and documents if `files`: the format has a place for them. */
+int said_result_text(export *ex, const sheaf_part *result, bool files, buf *out);
 
 /* A JSON value on one line; what is none, as a string. */
 int said_value(export *ex, buf *out, sheaf_str json);

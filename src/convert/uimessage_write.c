@@ -22,7 +22,7 @@ static int call_write(export *ex, buf *out, const sheaf_part *call, const sheaf_
 	int rc = said_value(ex, out, call->input);
 	if (rc == 0 && answer != NULL) {
 		buf_str(out, failed ? SHEAF_STR(",\"errorText\":") : SHEAF_STR(",\"output\":"));
-		rc = said_result_text(ex, answer, &text);
+		rc = said_result_text(ex, answer, false, &text);
 		buf_json(out, buf_view(&text));
 	}
 	buf_char(out, '}');

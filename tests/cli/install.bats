@@ -124,3 +124,43 @@ closed() {
 	done
 	[ -z "$(find "$HOME" "$HOME"/.. -maxdepth 1 -name 'evil*')" ]
 }
+
+@test "export: a fork is a session of its own, not the one it was made from" {
+	take claude-code/2.1.197
+	take pi/0.73.1/sessions
+	pi=pi.01a1dc48-91dd-754a-b727-3d8f61e55eff
+	sheaf fork $cc mine -q >/dev/null
+	sheaf export mine -f claude-code -q | py 'len({l["sessionId"] for l in lines}) == 1 and "11111111" not in d["sessionId"]'
+	sheaf fork $pi other -q >/dev/null
+	sheaf export other -f pi -q | py 'd["id"] != "01a1dc48-91dd-754a-b727-3d8f61e55eff" and len(lines) > 20'
+	run -0 --separate-stderr sheaf export $pi -f pi --install
+	run -0 --separate-stderr sheaf export other -f pi --install
+	[[ ${lines[0]} == new* ]]
+}
+
+@test "export: messages in the place of a compaction are messages for pi" {
+	take codex/0.135.0
+	run -0 --separate-stderr sheaf export codex.01a1dc4f-9557-7792-a2b4-583aecbc89a6 -f pi
+	[[ $stderr != *compaction* ]]
+	python3 -c '
+import json, sys
+lines = [json.loads(line) for line in sys.stdin]
+after = lines[max(i for i, l in enumerate(lines) if l["type"] == "compaction") + 1:]
+users = [l["message"]["content"][0]["text"] for l in after if l.get("message", {}).get("role") == "user"]
+assert users[:3] == ["Hello there", "Please use the tool", "Now run two tools"], users
+assert users[-1] == "After compaction", users
+assert all(b["parentId"] == a["id"] for a, b in zip(after, after[1:])), after
+' <<<"$output"
+}
+
+@test "export: an image in an answer is an attachment for OpenCode" {
+	take pi/0.73.1/sessions
+	run -0 --separate-stderr sheaf export pi.01a1dc48-91dd-754a-b727-3d8f61e55eff -f opencode
+	[ -z "$stderr" ]
+	python3 -c '
+import json, sys
+parts = [p for m in json.load(sys.stdin)["messages"] for p in m["parts"] if p["type"] == "tool"]
+files = [f for p in parts for f in p["state"].get("attachments", [])]
+assert len(files) == 1 and files[0]["url"].startswith("data:image/png;base64,"), files
+' <<<"$output"
+}
