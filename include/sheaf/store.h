@@ -125,7 +125,7 @@ typedef struct sheaf_list_options {
 	int32_t all_users; /* every user of `app`; `user` is ignored */
 	int32_t all_apps;  /* everything in the store */
 	sheaf_str name;    /* exact */
-	sheaf_str cwd;     /* exact */
+	sheaf_str cwd;     /* exact, or see cwd_below */
 	sheaf_str kind;    /* exact */
 	sheaf_str parent_session;
 	int64_t after_us;  /* modified at or after; 0 = any */
@@ -133,12 +133,14 @@ typedef struct sheaf_list_options {
 	size_t limit;      /* 0 = 50; at most 10,000 */
 	sheaf_str cursor;  /* from the page before */
 	int32_t expired;   /* 1: also sessions that have expired and can be undeleted */
+	int32_t cwd_below; /* 1: also sessions of directories below `cwd` */
+	sheaf_str agent;   /* imported from this agent: codex, claude-code … */
 } sheaf_list_options;
 
 /* clang-format off */
 #define SHEAF_LIST_OPTIONS_INIT \
 	{sizeof(sheaf_list_options), {0, 0}, {0, 0}, 0, 0, {0, 0}, {0, 0}, {0, 0}, {0, 0}, 0, \
-	 0, 0, {0, 0}, 0}
+	 0, 0, {0, 0}, 0, 0, {0, 0}}
 /* clang-format on */
 
 typedef struct sheaf_list {

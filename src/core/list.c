@@ -146,8 +146,10 @@ typedef struct page {
 	listing l;
 	sheaf_str name;
 	sheaf_str cwd;
+	int32_t cwd_below;
 	sheaf_str kind;
 	sheaf_str parent_session;
+	sheaf_str agent;
 	int64_t after_us;
 	int64_t before_us;
 	size_t limit;
@@ -161,6 +163,27 @@ static bool page_matches(sheaf_str wanted, sheaf_str is)
 	return wanted.ptr == NULL || str_eq(wanted, is);
 }
 
+static bool begins(sheaf_str text, sheaf_str beginning)
+{
+	return text.len >= beginning.len && memcmp(text.ptr, beginning.ptr, beginning.len) == 0;
+}
+
+static bool cwd_matches(const page *p, sheaf_str cwd)
+{
+	if (p->cwd.ptr == NULL || str_eq(p->cwd, cwd))
+		return true;
+	/* "/a" has "/a/b" below it and not "/ab"; "/" has everything. */
+	return p->cwd_below && p->cwd.len != 0 && cwd.len > p->cwd.len && begins(cwd, p->cwd) &&
+	       (p->cwd.ptr[p->cwd.len - 1] == '/' || cwd.ptr[p->cwd.len] == '/');
+}
+
+/* What was imported has an id that begins with its agent's name and a dot. */
+static bool agent_matches(const page *p, sheaf_str session)
+{
+	return p->agent.ptr == NULL || (session.len > p->agent.len && begins(session, p->agent) &&
+	                                session.ptr[p->agent.len] == '.');
+}
+
 static int page_take(void *ctx, const sheaf_store_key *key, const sheaf_session_info *info)
 {
 	page *p = ctx;
@@ -169,8 +192,8 @@ static int page_take(void *ctx, const sheaf_store_key *key, const sheaf_session_
 		return 1;
 	if (info->hidden || info->expired > p->expired ||
 	    (p->before_us != 0 && info->modified_us >= p->before_us) ||
-	    !page_matches(p->name, info->name) || !page_matches(p->cwd, info->cwd) ||
-	    !page_matches(p->kind, info->kind) ||
+	    !page_matches(p->name, info->name) || !cwd_matches(p, info->cwd) ||
+	    !page_matches(p->kind, info->kind) || !agent_matches(p, key->session) ||
 	    !page_matches(p->parent_session, info->parent_session))
 		return 0;
 	if (p->l.count == p->limit) {
@@ -188,6 +211,8 @@ static int page_options(page *p, const sheaf_list_options *o, sheaf_error *err)
 	const sheaf_str none = {NULL, 0};
 	p->name = OPTION(o, name, none);
 	p->cwd = OPTION(o, cwd, none);
+	p->cwd_below = OPTION(o, cwd_below, 0);
+	p->agent = OPTION(o, agent, none);
 	p->kind = OPTION(o, kind, none);
 	p->parent_session = OPTION(o, parent_session, none);
 	p->after_us = OPTION(o, after_us, 0);

@@ -214,6 +214,54 @@ CASE(list_by_origin)
 	NAMES(t_list(t, &o), "a");
 }
 
+CASE(list_below_a_directory)
+{
+	sheaf_session_options so = SHEAF_SESSION_OPTIONS_INIT;
+	static const char *const rows[][2] = {{"a", "/x"},     {"b", "/x/y"}, {"c", "/xy"},
+	                                      {"d", "/x/y/z"}, {"e", ""},     {"f", "/"}};
+	for (size_t i = 0; i < 6; i++) {
+		so.cwd = S(rows[i][1]);
+		so.created_us = (int64_t)(i + 1) * 1000000;
+		sheaf_key key = t_key(t, rows[i][0]);
+		sheaf_session *s = NULL;
+		OK(sheaf_session_open(&s, t->store, &key, &so, &t->err));
+		t_keep(t, s);
+	}
+	sheaf_list_options o = mine(t);
+	o.cwd_below = 1;
+	NAMES(t_list(t, &o), "f e d c b a"); /* of no directory in particular */
+	o.cwd = S("/x");
+	NAMES(t_list(t, &o), "d b a");
+	o.cwd = S("/x/y");
+	NAMES(t_list(t, &o), "d b");
+	o.cwd = S("/");
+	NAMES(t_list(t, &o), "f d c b a");
+	o.cwd = S("");
+	NAMES(t_list(t, &o), "e");
+	o.cwd = S("/x");
+	o.limit = 2; /* and pages of it */
+	const sheaf_list *page = t_list(t, &o);
+	NAMES(page, "d b");
+	o.cursor = page->cursor;
+	NAMES(t_list(t, &o), "a");
+}
+
+CASE(list_by_agent)
+{
+	at(t, "codex.1", 10);
+	at(t, "codex", 20);
+	at(t, "codex2.1", 30);
+	at(t, "pi.codex.1", 40);
+	at(t, "codex.2.agent", 50);
+	sheaf_list_options o = mine(t);
+	o.agent = S("codex");
+	NAMES(t_list(t, &o), "codex.2.agent codex.1");
+	o.agent = S("pi");
+	NAMES(t_list(t, &o), "pi.codex.1");
+	o.agent = S("dive");
+	NAMES(t_list(t, &o), "");
+}
+
 CASE(list_by_time)
 {
 	at(t, "a", 10);
