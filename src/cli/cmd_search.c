@@ -239,8 +239,8 @@ static int read_query(cli *c, sheaf_query *q, buf *words, char directory[PATH_MA
 		return rc;
 	if (c->word_count == 0 && !given(c, OPT_REBUILD))
 		return usage(c, "what is to be found?");
-	if (given(c, OPT_PROJECT) && given(c, OPT_HERE))
-		return usage(c, "--project and --here name the same");
+	if ((rc = find_project(c, directory, &q->project)) != 0)
+		return rc;
 	for (int i = 0; i < c->word_count; i++) {
 		if (i != 0)
 			buf_char(words, ' ');
@@ -260,11 +260,6 @@ static int read_query(cli *c, sheaf_query *q, buf *words, char directory[PATH_MA
 	/* What a model called it said. */
 	if (q->roles == SHEAF_HIT_BIT(SHEAF_HIT_ASSISTANT))
 		q->roles |= SHEAF_HIT_BIT(SHEAF_HIT_CALL);
-	q->project = opt_str(c, OPT_PROJECT);
-	if (given(c, OPT_HERE))
-		q->project = working_directory(directory);
-	else if (given(c, OPT_PROJECT) && realpath(c->values[OPT_PROJECT], directory) != NULL)
-		q->project = sheaf_str_of(directory);
 	return words->status != 0 ? fail_memory(c) : 0;
 }
 

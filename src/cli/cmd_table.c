@@ -84,6 +84,11 @@ static const opt options_ls[] = {
 	{OPT_LIMIT, 'n', "limit", "N", "at most N of them (default: 50)", NULL},
 	{OPT_CURSOR, 0, "cursor", "CURSOR", "go on where the page before ended", NULL},
 	{OPT_CWD, 'C', "cwd", "DIR", "only those about this directory", NULL},
+	{OPT_PROJECT, 0, "project", "DIR", "only those of this directory or below it", NULL},
+	{OPT_HERE, 'H', "here", NULL, "the same for the working directory", NULL},
+	{OPT_BY, 0, "by", "WHAT", "put those of a project together", "project"},
+	{OPT_AGENT, 0, "agent", "NAME", "only those imported from it: codex, claude-code, ...",
+         NULL},
 	{OPT_NAME, 'N', "name", "NAME", "only those with this name", NULL},
 	{OPT_KIND, 'k', "kind", "KIND", "only those of this kind", NULL},
 	{OPT_PARENT, 'p', "parent", "SESSION", "only those started by this session", NULL},
@@ -401,10 +406,16 @@ const command commands[] = {
 		.brief = "list sessions, newest first",
 		.synopsis = "ls",
 		.about =
+			"What a session is called, else the beginning of what was asked in it; the agent\n"
+			"it was imported from; how many messages it has, and when it was last written\n"
+			"to. On a terminal ids are as short as can be typed.\n"
+			"\n"
 			"With --quiet only the ids. With --json one object a line, and a last line\n"
 			"{\"cursor\":...} if there are more.",
-		.examples =
-			"sheaf ls\nsheaf ls --cwd . --since 3d\nsheaf ls --json | jq -r .session",
+		.examples = "sheaf ls\n"
+			    "sheaf ls --here --since 3d\n"
+			    "sheaf ls --by project --agent claude-code\n"
+			    "sheaf ls --json | jq -r .session",
 		.run = cmd_ls,
 		.options = options_ls,
 	},
@@ -921,7 +932,8 @@ const command commands[] = {
 const topic topics[] = {
 	{"Naming sessions and entries",
          "A session is named by its id, by a beginning of it (four characters or more)\n"
-         "that no other session has, or by its exact name.\n"
+         "that no other session has, or by its exact name. Of an id with dots, such as\n"
+         "codex.0199..., what stands before a dot can be left out.\n"
          "\n"
          "An entry is named by its id, by a beginning of it, by a label, by a branch\n"
          "(which means its leaf), or by @N: the number that show, tree and path print."},

@@ -50,29 +50,77 @@ int open_store(cli *c)
 typedef struct candidates {
 	sheaf_str id[CANDIDATES_MAX + 1];
 	size_t count; /* may be more than are kept */
+	sheaf_str root;
+	bool apart; /* some are not of the root */
 } candidates;
+
+static bool begins(sheaf_str text, sheaf_str beginning)
+{
+	return text.len >= beginning.len && memcmp(text.ptr, beginning.ptr, beginning.len) == 0;
+}
+
+/* Whether a session is a part of another: an agent of it, or another version. */
+static bool is_part(sheaf_str id, sheaf_str root)
+{
+	return id.len > root.len && begins(id, root) &&
+	       (id.ptr[root.len] == '.' || id.ptr[root.len] == '~');
+}
 
 static int add_candidate(cli *c, candidates *found, sheaf_str id)
 {
-	if (found->count < CANDIDATES_MAX) {
-		int ok = 1;
+	int ok = 1;
+	if (found->count < CANDIDATES_MAX)
 		found->id[found->count] = arena_dup(c->memory, id, &ok);
-		if (!ok)
-			return fail_memory(c);
-	}
+	if (found->count == 0 || is_part(found->root, id))
+		found->root = arena_dup(c->memory, id, &ok);
+	else if (!is_part(id, found->root))
+		found->apart = true;
 	found->count++;
-	return 0;
+	return ok ? 0 : fail_memory(c);
 }
 
-/* Goes through the owner's sessions: those whose id begins with `name`, or that are called so. */
-static int search(cli *c, sheaf_str name, bool by_name, bool expired, candidates *found)
+sheaf_str agent_of(sheaf_str session)
+{
+	const sheaf_converter *converter;
+	for (size_t i = 0; (converter = sheaf_converter_at(i)) != NULL; i++) {
+		size_t len = strlen(converter->name);
+		if (converter->imports && session.len > len + 1 && session.ptr[len] == '.' &&
+		    str_starts(session, converter->name))
+			return sheaf_str_of(converter->name);
+	}
+	return (sheaf_str){NULL, 0};
+}
+
+sheaf_str id_of(sheaf_str session)
+{
+	size_t at = agent_of(session).ptr != NULL ? session.len : 0;
+	while (at > 0 && session.ptr[at - 1] != '.')
+		at--;
+	if (session.len - at < PREFIX_MIN)
+		return session;
+	return str_make(session.ptr + at, session.len - at);
+}
+
+/* Whether what follows a dot in an id begins so. */
+static bool has_part(sheaf_str id, sheaf_str name)
+{
+	for (size_t i = 0; i + name.len < id.len; i++) {
+		if (id.ptr[i] == '.' && begins(str_make(id.ptr + i + 1, id.len - i - 1), name))
+			return true;
+	}
+	return false;
+}
+
+/* Goes through the owner's sessions: those that are called `name`, or, with `parts`, those whose id
+ * begins so, and those of which a part does. */
+static int search(cli *c, sheaf_str name, bool expired, candidates *found, candidates *parts)
 {
 	sheaf_list_options options = SHEAF_LIST_OPTIONS_INIT;
 	options.expired = expired;
 	options.app = c->app;
 	options.user = c->user;
 	options.limit = PAGE;
-	if (by_name)
+	if (parts == NULL)
 		options.name = name;
 	for (int ok = 1; ok;) {
 		_cleanup_(list_freep) sheaf_list *list = NULL;
@@ -80,10 +128,11 @@ static int search(cli *c, sheaf_str name, bool by_name, bool expired, candidates
 			return fail(c);
 		for (size_t i = 0; i < list->count; i++) {
 			sheaf_str id = list->items[i]->session;
-			if (!by_name &&
-			    (id.len < name.len || memcmp(id.ptr, name.ptr, name.len) != 0))
-				continue;
-			int rc = add_candidate(c, found, id);
+			int rc = 0;
+			if (parts == NULL || begins(id, name))
+				rc = add_candidate(c, found, id);
+			else if (has_part(id, name))
+				rc = add_candidate(c, parts, id);
 			if (rc != 0)
 				return rc;
 		}
@@ -132,18 +181,21 @@ static int search_session(cli *c, const char *name, sheaf_key *out, bool *there)
 	candidates found = {0};
 	int rc = 0;
 	for (int expired = 0; rc == 0 && found.count == 0 && expired < 2; expired++) {
+		candidates parts = {0};
 		if (out->session.len >= PREFIX_MIN)
-			rc = search(c, out->session, false, expired, &found);
+			rc = search(c, out->session, expired, &found, &parts);
 		if (rc == 0 && found.count == 0)
-			rc = search(c, out->session, true, expired, &found);
+			found = parts;
+		if (rc == 0 && found.count == 0)
+			rc = search(c, out->session, expired, &found, NULL);
 	}
 	if (rc != 0)
 		return rc;
-	if (found.count > 1)
+	if (found.apart)
 		return ambiguous_session(c, name, &found);
-	*there = found.count == 1;
+	*there = found.count != 0;
 	if (*there)
-		out->session = found.id[0];
+		out->session = found.root;
 	return 0;
 }
 
@@ -239,6 +291,21 @@ sheaf_str working_directory(char room[PATH_MAX])
 {
 	sheaf_str directory = sheaf_str_of(getcwd(room, PATH_MAX));
 	return can_be_recorded(directory) ? directory : (sheaf_str){NULL, 0};
+}
+
+int find_project(cli *c, char room[PATH_MAX], sheaf_str *out)
+{
+	*out = opt_str(c, OPT_PROJECT);
+	if (given(c, OPT_PROJECT) && given(c, OPT_HERE))
+		return usage(c, "--project and --here name the same");
+	if (given(c, OPT_PROJECT) && realpath(c->values[OPT_PROJECT], room) != NULL)
+		*out = sheaf_str_of(room);
+	if (!given(c, OPT_HERE))
+		return 0;
+	*out = working_directory(room);
+	return out->ptr != NULL
+	               ? 0
+	               : fail_with(c, SHEAF_INVALID, NULL, "no session can be of this directory");
 }
 
 /* ---- Entries ----------------------------------------------------------- */

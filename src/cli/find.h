@@ -17,7 +17,9 @@ int open_store(cli *c);
 
 /*
  * The key of the session that `name` names: its id, else a unique beginning of
- * one (four characters at least), else its exact name. NULL: the newest one.
+ * one or of what follows a dot in it (four characters at least), else its exact
+ * name. Where others are parts of one (ID.agent-…, ID~2), that one is meant.
+ * NULL: the newest one.
  * The key's strings live as long as the command. 0 or the exit code.
  */
 int find_session(cli *c, const char *name, sheaf_key *out);
@@ -36,6 +38,15 @@ int find_entry(cli *c, sheaf_session *session, const char *name, char out[SHEAF_
 
 /* The working directory as a session records it; {NULL,0} if it cannot be recorded. */
 sheaf_str working_directory(char room[PATH_MAX]);
+
+/* The directory of --project or --here, in which or below which sessions are meant; {NULL,0} without
+ * either. 0 or the exit code. */
+int find_project(cli *c, char room[PATH_MAX], sheaf_str *out);
+
+/* The agent that a session was imported from, by its id; {NULL,0} if it was not. */
+sheaf_str agent_of(sheaf_str session);
+/* The end of its id by which people may name it: what follows the last dot, if it was imported. */
+sheaf_str id_of(sheaf_str session);
 
 /* Whether the branch of --branch is there. 0 or the exit code. */
 int find_branch(cli *c, sheaf_session *session);
