@@ -82,6 +82,14 @@ bool json_doc_passes(const json_doc *doc, sheaf_str text, size_t depth);
 void json_mend(buf *out, sheaf_str text, size_t *mended);
 
 /*
+ * The end of the array or object that opens at `p`, of the string behind whose
+ * opening quote `p` stands (there its closing quote). NULL if it does not end
+ * before `end`.
+ */
+const char *json_container_end(const char *p, const char *end);
+const char *json_string_end(const char *p, const char *end);
+
+/*
  * The bytes of a top-level member's value in an object's text, blanks trimmed,
  * without parsing what lies around it. {NULL,0} if absent. The text must have
  * passed json_check or json_parse.

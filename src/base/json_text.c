@@ -535,32 +535,88 @@ static const char *skip_blanks(const char *p, const char *end)
 	return p;
 }
 
-/* From after an opening quote to the closing one, or `end`. */
-static const char *find_quote(const char *p, const char *end)
+const char *json_string_end(const char *p, const char *end)
 {
 	while ((p = scan_special(p, end)) < end && *p != '"')
 		p += *p == '\\' && end - p >= 2 ? 2 : 1;
-	return p;
+	return p < end ? p : NULL;
+}
+
+/* From after an opening quote to the closing one, or `end`. */
+static const char *find_quote(const char *p, const char *end)
+{
+	p = json_string_end(p, end);
+	return p != NULL ? p : end;
+}
+
+/* The nesting at a place in a text. */
+typedef struct nesting {
+	size_t depth;
+	uint64_t in_string; /* all bits set inside of one */
+	uint64_t escaped;   /* 1: the next byte follows a backslash that escapes it */
+} nesting;
+
+/* The quotes that no backslash stands before. */
+static uint64_t plain_quotes(nesting *n, const scan_masks *m)
+{
+	uint64_t escaped = n->escaped;
+	n->escaped = 0;
+	for (uint64_t left = m->slashes & ~escaped; left != 0;) {
+		unsigned at = (unsigned)__builtin_ctzll(left);
+		if (at == 63) {
+			n->escaped = 1;
+			break;
+		}
+		escaped |= UINT64_C(2) << at;
+		left &= ~(UINT64_C(3) << at);
+	}
+	return m->quotes & ~escaped;
+}
+
+/* Over 64 bytes; the place behind the bracket that closes the outermost, or NULL. */
+static const char *nesting_step(nesting *n, const char *p)
+{
+	scan_masks m = scan_masks_of(p);
+	uint64_t quotes = m.slashes != 0 || n->escaped != 0 ? plain_quotes(n, &m) : m.quotes;
+	uint64_t inside = scan_parity(quotes) ^ n->in_string;
+	uint64_t opens = m.opens & ~inside, closes = m.closes & ~inside;
+	n->in_string = 0 - (inside >> 63);
+	size_t up = (size_t)__builtin_popcountll(opens),
+	       down = (size_t)__builtin_popcountll(closes);
+	if (down < n->depth) { /* then none of these is the last */
+		n->depth += up - down;
+		return NULL;
+	}
+	for (uint64_t left = opens | closes; left != 0; left &= left - 1) {
+		if ((opens & left & (0 - left)) != 0)
+			n->depth++;
+		else if (--n->depth == 0)
+			return p + __builtin_ctzll(left) + 1;
+	}
+	return NULL;
+}
+
+const char *json_container_end(const char *p, const char *end)
+{
+	nesting n = {1, 0, 0};
+	char last[SCAN_MASKED];
+	const char *found;
+	for (p++; (size_t)(end - p) >= SCAN_MASKED; p += SCAN_MASKED) {
+		if ((found = nesting_step(&n, p)) != NULL)
+			return found;
+	}
+	size_t rest = (size_t)(end - p);
+	memset(last, ' ', sizeof(last));
+	memcpy(last, p, rest);
+	found = nesting_step(&n, last);
+	return found != NULL ? p + (found - last) : NULL;
 }
 
 /* From an opening brace or bracket to behind the one that closes it, or `end`. */
 static const char *skip_container(const char *p, const char *end)
 {
-	size_t depth = 0;
-	while ((p = scan_structure(p, end)) < end) {
-		char c = *p++;
-		if (c == '"') {
-			p = find_quote(p, end);
-			if (p == end)
-				return end;
-			p++;
-		} else if ((c | 0x20) == '{') {
-			depth++;
-		} else if (--depth == 0) {
-			return p;
-		}
-	}
-	return end;
+	p = json_container_end(p, end);
+	return p != NULL ? p : end;
 }
 
 static const char *skip_value(const char *p, const char *end)

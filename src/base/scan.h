@@ -26,12 +26,6 @@ static inline bool scan_is_special(char c)
 	return (unsigned char)c < 0x20 || c == '"' || c == '\\';
 }
 
-/* What changes nesting in JSON text: a quote, a bracket or a brace. */
-static inline bool scan_is_structure(char c)
-{
-	return c == '"' || (c | 0x20) == '{' || (c | 0x20) == '}';
-}
-
 #ifdef __SSE2__
 
 static inline size_t scan_first16(__m128i hits)
@@ -61,16 +55,6 @@ static inline size_t scan_blocks_special(const char *p)
 	uint32_t high = (uint32_t)_mm_movemask_epi8(scan_special16(p + SCAN_WIDTH));
 	uint32_t mask = low | high << SCAN_WIDTH;
 	return mask != 0 ? (size_t)__builtin_ctz(mask) : 2 * SCAN_WIDTH;
-}
-
-static inline size_t scan_block_structure(const char *p)
-{
-	__m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
-	__m128i folded = _mm_or_si128(v, _mm_set1_epi8(0x20));
-	__m128i open = _mm_cmpeq_epi8(folded, _mm_set1_epi8('{'));
-	__m128i shut = _mm_cmpeq_epi8(folded, _mm_set1_epi8('}'));
-	__m128i quote = _mm_cmpeq_epi8(v, _mm_set1_epi8('"'));
-	return scan_first16(_mm_or_si128(quote, _mm_or_si128(open, shut)));
 }
 
 #else
@@ -119,12 +103,6 @@ static inline size_t scan_blocks_special(const char *p)
 	return at < SCAN_WIDTH ? at : SCAN_WIDTH + scan_block_special(p + SCAN_WIDTH);
 }
 
-static inline size_t scan_block_structure(const char *p)
-{
-	uint64_t v = scan_load8(p), folded = v | (SCAN_ONES * 0x20);
-	return scan_first8(scan_equal(v, '"') | scan_equal(folded, '{') | scan_equal(folded, '}'));
-}
-
 #endif
 
 /* Whether there is a byte below 0x20. */
@@ -158,17 +136,50 @@ static inline const char *scan_special(const char *p, const char *end)
 	return p;
 }
 
-static inline const char *scan_structure(const char *p, const char *end)
+/* What SCAN_MASKED bytes hold, a bit for each: the least one is the first. */
+#define SCAN_MASKED 64u
+
+typedef struct scan_masks {
+	uint64_t quotes;
+	uint64_t slashes;
+	uint64_t opens; /* brackets and braces */
+	uint64_t closes;
+} scan_masks;
+
+static inline scan_masks scan_masks_of(const char *p)
 {
-	while ((size_t)(end - p) >= SCAN_WIDTH) {
-		size_t at = scan_block_structure(p);
-		p += at;
-		if (at < SCAN_WIDTH)
-			return p;
+	scan_masks m = {0, 0, 0, 0};
+#ifdef __SSE2__
+	for (unsigned i = 0; i < SCAN_MASKED; i += SCAN_WIDTH) {
+		__m128i v = _mm_loadu_si128((const __m128i *)(const void *)(p + i));
+		__m128i folded = _mm_or_si128(v, _mm_set1_epi8(0x20));
+		__m128i open = _mm_cmpeq_epi8(folded, _mm_set1_epi8('{'));
+		__m128i shut = _mm_cmpeq_epi8(folded, _mm_set1_epi8('}'));
+		__m128i quote = _mm_cmpeq_epi8(v, _mm_set1_epi8('"'));
+		__m128i slash = _mm_cmpeq_epi8(v, _mm_set1_epi8('\\'));
+		m.quotes |= (uint64_t)(unsigned)_mm_movemask_epi8(quote) << i;
+		m.slashes |= (uint64_t)(unsigned)_mm_movemask_epi8(slash) << i;
+		m.opens |= (uint64_t)(unsigned)_mm_movemask_epi8(open) << i;
+		m.closes |= (uint64_t)(unsigned)_mm_movemask_epi8(shut) << i;
 	}
-	while (p < end && !scan_is_structure(*p))
-		p++;
-	return p;
+#else
+	for (unsigned i = 0; i < SCAN_MASKED; i++) {
+		uint64_t bit = UINT64_C(1) << i;
+		m.quotes |= p[i] == '"' ? bit : 0;
+		m.slashes |= p[i] == '\\' ? bit : 0;
+		m.opens |= (p[i] | 0x20) == '{' ? bit : 0;
+		m.closes |= (p[i] | 0x20) == '}' ? bit : 0;
+	}
+#endif
+	return m;
+}
+
+/* Each bit becomes the parity of those up to it: from quote to quote all are set. */
+static inline uint64_t scan_parity(uint64_t bits)
+{
+	for (unsigned by = 1; by < 64; by *= 2)
+		bits ^= bits << by;
+	return bits;
 }
 
 #endif

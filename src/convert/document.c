@@ -469,7 +469,7 @@ void document_flatten(buf *out, sheaf_str json)
 	while (p < end) {
 		const char *from = p;
 		if (*p == '"') {
-			const char *quote = members_string_end(p + 1, end);
+			const char *quote = json_string_end(p + 1, end);
 			p = quote != NULL ? quote + 1 : end;
 		} else {
 			while (p < end && *p != '"' && !is_blank(*p))

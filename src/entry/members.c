@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/json.h"
+
 static bool is_blank(char c)
 {
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
@@ -15,66 +17,16 @@ static const char *skip_blanks(const char *p, const char *end)
 	return p;
 }
 
-/* Most strings are keys and other words: those are over before memchr() would have begun. */
-#define WORD 16
-
-const char *members_string_end(const char *p, const char *end)
-{
-	const char *q = p;
-	for (const char *stop = end - p > WORD ? p + WORD : end; q < stop && *q != '\\'; q++) {
-		if (*q == '"')
-			return q;
-	}
-	for (; q < end; q++) {
-		q = memchr(q, '"', (size_t)(end - q));
-		if (q == NULL)
-			return NULL;
-		const char *slash = q;
-		while (slash > p && slash[-1] == '\\')
-			slash--;
-		if ((q - slash) % 2 == 0)
-			return q;
-	}
-	return NULL;
-}
-
-/* The end of the array or object that opens at `p`, or NULL. */
-static const char *container_end(const char *p, const char *end)
-{
-	size_t depth = 0;
-	for (; p < end; p++) {
-		switch (*p) {
-		case '"':
-			p = members_string_end(p + 1, end);
-			if (p == NULL)
-				return NULL;
-			break;
-		case '{':
-		case '[':
-			depth++;
-			break;
-		case '}':
-		case ']':
-			if (--depth == 0)
-				return p + 1;
-			break;
-		default:
-			break;
-		}
-	}
-	return NULL;
-}
-
 static const char *value_end(const char *p, const char *end)
 {
 	if (p == end)
 		return NULL;
 	if (*p == '"') {
-		p = members_string_end(p + 1, end);
+		p = json_string_end(p + 1, end);
 		return p != NULL ? p + 1 : NULL;
 	}
 	if (*p == '{' || *p == '[')
-		return container_end(p, end);
+		return json_container_end(p, end);
 	const char *start = p;
 	while (p < end && !is_blank(*p) && *p != ',' && *p != '}' && *p != ']')
 		p++;
@@ -99,7 +51,7 @@ static const char *value_of(sheaf_str members, size_t at, sheaf_str *key, const 
 	const char *p = step(members, at, end);
 	if (p == *end || *p != '"')
 		return NULL;
-	const char *key_end = members_string_end(p + 1, *end);
+	const char *key_end = json_string_end(p + 1, *end);
 	if (key_end == NULL)
 		return NULL;
 	*key = (sheaf_str){p + 1, (size_t)(key_end - p - 1)};
@@ -224,7 +176,7 @@ size_t members_depth(sheaf_str text)
 	const char *end = text.ptr + text.len;
 	for (const char *p = text.ptr; p < end; p++) {
 		if (*p == '"') {
-			p = members_string_end(p + 1, end);
+			p = json_string_end(p + 1, end);
 			if (p == NULL)
 				break;
 		} else if (*p == '{' || *p == '[') {

@@ -37,9 +37,6 @@ sheaf_str members_inside(sheaf_str value);
 /* Without the blanks around it. */
 sheaf_str members_trim(sheaf_str text);
 
-/* The closing quote of a string whose first byte is at `p`, or NULL. */
-const char *members_string_end(const char *p, const char *end);
-
 /* How deep arrays and objects are nested: 0 for a string, 1 for [] and {}. */
 size_t members_depth(sheaf_str text);
 

@@ -150,7 +150,7 @@ static bool take_string(cursor *c, size_t max, sheaf_str *out)
 		return false;
 	*out = str_make(c->p, (size_t)(quote - c->p));
 	if (memchr(out->ptr, '\\', out->len) != NULL) {
-		quote = members_string_end(c->p, c->end);
+		quote = json_string_end(c->p, c->end);
 		if (quote == NULL)
 			return false;
 		c->status = check_unescape(out, str_make(c->p - 1, (size_t)(quote + 2 - c->p)),

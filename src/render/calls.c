@@ -136,7 +136,7 @@ static int input_check(sheaf_str input, bool *good)
 	for (const char *p = input.ptr; p < end;) {
 		const char *from = p;
 		if (*p == '"') {
-			const char *close = members_string_end(p + 1, end);
+			const char *close = json_string_end(p + 1, end);
 			p = close != NULL ? close + 1 : end;
 		} else {
 			p++;

@@ -18,7 +18,7 @@ static void put_tight(buf *out, sheaf_str text)
 	const char *p = text.ptr, *end = p + text.len, *from = p;
 	while (p < end) {
 		if (*p == '"') {
-			const char *close = members_string_end(p + 1, end);
+			const char *close = json_string_end(p + 1, end);
 			p = close != NULL ? close + 1 : end;
 		} else if (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t') {
 			buf_add(out, from, (size_t)(p - from));

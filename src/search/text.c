@@ -38,7 +38,7 @@ static int add_values(record_text *t, sheaf_str json)
 	while (p < end && t->text.len < INDEX_TEXT_BYTES_MAX) {
 		const char *from = p;
 		if (*p == '"') {
-			const char *quote = members_string_end(p + 1, end);
+			const char *quote = json_string_end(p + 1, end);
 			if (quote == NULL)
 				return 0;
 			p = quote + 1;
