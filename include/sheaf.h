@@ -20,6 +20,7 @@
 #include "sheaf/session.h"
 #include "sheaf/state.h"
 #include "sheaf/store.h"
+#include "sheaf/sync.h"
 #include "sheaf/todo.h"
 #include "sheaf/transfer.h"
 #include "sheaf/usage.h"

@@ -30,6 +30,7 @@ enum {
 	SHEAF_KIND_LOST = 41,
 	SHEAF_KIND_SOURCE = 42, /* a piece of an imported file that gave no record */
 	SHEAF_KIND_IMPORT = 43, /* how far a file was imported */
+	SHEAF_KIND_SYNC = 44,   /* how far another store's session was taken in (sync.h) */
 	SHEAF_KIND_SESSION = 63 /* the header */
 };
 

@@ -149,7 +149,7 @@ static int foreign_row(void *ctx, const sheaf_row *row)
 	if (!fact && row->parent != 0 && row->parent < c->name_count)
 		parent_id = c->names[row->parent - 1];
 	uint64_t parent = parent_id.ptr != NULL ? row->parent : 0;
-	rc = transfer_restamp(t, &r, parent_id, parent, &t->err);
+	rc = transfer_restamp(t, &r, parent_id, parent, 0, 1, &t->err);
 	t->next = row->seq + 1;
 	return rc;
 }
@@ -261,7 +261,7 @@ static int path_row(void *ctx, const sheaf_row *row)
 		return rc;
 	/* A linear session has one branch. */
 	r.branch = (sheaf_str){NULL, 0};
-	rc = transfer_restamp(t, &r, c->parent_id, c->parent, &t->err);
+	rc = transfer_restamp(t, &r, c->parent_id, c->parent, 0, 1, &t->err);
 	if (rc != 0)
 		return rc;
 	c->parent = t->rows[t->count - 1].seq;

@@ -72,6 +72,9 @@ void state_load_end(state_load *l);
 /* Takes the user: and app: values of drafts. */
 int state_load_drafts(state_load *l, draft *const *drafts, size_t count, sheaf_error *err);
 
+/* Takes those of a stored record, whose text need not outlive this call. SHEAF_NOMEM. */
+int state_load_row(state_load *l, const sheaf_row *row);
+
 /* What was set on the handle, on its way with an append. */
 typedef struct state_ride {
 	bool riding;

@@ -198,16 +198,8 @@ static sheaf_str row_delta(const sheaf_row *row)
 	return state_delta_of(str_make(row->bytes.ptr + 1, row->bytes.len - 1));
 }
 
-typedef struct replaying {
-	state_load load;
-	uint64_t last;
-} replaying;
-
-static int replay_row(void *ctx, const sheaf_row *row)
+int state_load_row(state_load *l, const sheaf_row *row)
 {
-	replaying *p = ctx;
-	if (row->seq > p->last)
-		return 1;
 	sheaf_str delta = row_delta(row);
 	if (delta.ptr == NULL)
 		return 0;
@@ -219,7 +211,18 @@ static int replay_row(void *ctx, const sheaf_row *row)
 	int rc = record_scan(&r, row->bytes, a);
 	if (rc != 0 || !clock_parse(r.timestamp, &time_us))
 		return rc == SHEAF_NOMEM ? rc : 0;
-	return load_delta(&p->load, delta, time_us, r.id, true);
+	return load_delta(l, delta, time_us, r.id, true);
+}
+
+typedef struct replaying {
+	state_load load;
+	uint64_t last;
+} replaying;
+
+static int replay_row(void *ctx, const sheaf_row *row)
+{
+	replaying *p = ctx;
+	return row->seq > p->last ? 1 : state_load_row(&p->load, row);
 }
 
 /* Applies the app: values of own records [from, to]. */

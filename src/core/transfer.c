@@ -127,6 +127,7 @@ int transfer_begin_at(transfer *t, sheaf_session *from, const sheaf_head *head, 
 	};
 	if (t->a == NULL || t->after == NULL)
 		return err_nomem(err);
+	t->last_label = onto != NULL ? head_last_label(onto) : 0;
 	return onto != NULL ? sheaf_head_copy(t->after, onto, err) : 0;
 }
 
@@ -193,12 +194,14 @@ int transfer_fill_raw(transfer *t, sheaf_error *err)
 }
 
 int transfer_restamp(transfer *t, const record *r, sheaf_str parent_id, uint64_t parent,
-                     sheaf_error *err)
+                     uint64_t batch_index, uint64_t batch_count, sheaf_error *err)
 {
 	bool label = r->kind == SHEAF_KIND_LABEL;
 	uint64_t seq = sheaf_head_revision(t->after) + (t->count - t->folded) + 1;
+	uint64_t inherited = parent <= head_base(t->after) ? parent : 0;
 	buf_reset(&t->line);
-	int rc = record_renumber(&t->line, r, parent_id, 0, seq, 0, 1, err);
+	int rc = record_renumber(&t->line, r, parent_id, inherited, seq, batch_index, batch_count,
+	                         err);
 	if (rc != 0)
 		return rc;
 	sheaf_row row = {
@@ -218,7 +221,7 @@ int transfer_restamp(transfer *t, const record *r, sheaf_str parent_id, uint64_t
 
 /* ---- The end ------------------------------------------------------------ */
 
-static int add_drafts(transfer *t, const draft_list *list, sheaf_error *err)
+int transfer_drafts(transfer *t, const draft_list *list, sheaf_error *err)
 {
 	if (list->count == 0)
 		return 0;
@@ -338,7 +341,7 @@ int transfer_close(transfer *t, const draft_list *more, const transfer_goal *goa
 {
 	int rc = transfer_fold(t, err);
 	if (rc == 0 && more != NULL)
-		rc = add_drafts(t, more, err);
+		rc = transfer_drafts(t, more, err);
 	if (rc != 0 || goal == NULL)
 		return rc;
 	_cleanup_(drafts_free) draft_list facts = {0};
@@ -348,7 +351,7 @@ int transfer_close(transfer *t, const draft_list *more, const transfer_goal *goa
 		rc = goal_name(&facts, t->after, goal, &body, err);
 	if (rc == 0)
 		rc = goal_retention(&facts, t->after, goal, &body, err);
-	return rc != 0 ? rc : add_drafts(t, &facts, err);
+	return rc != 0 ? rc : transfer_drafts(t, &facts, err);
 }
 
 /* ---- Writing ------------------------------------------------------------ */

@@ -71,9 +71,11 @@ void header_unlink(header *hd);
 /* The fill of a plain copy: rows of ours, byte for byte, whole batches. */
 int transfer_fill_raw(transfer *t, sheaf_error *err);
 
-/* Adds one record under a new number, alone in its batch. */
+/* Adds one record under a new number. */
 int transfer_restamp(transfer *t, const record *r, sheaf_str parent_id, uint64_t parent,
-                     sheaf_error *err);
+                     uint64_t batch_index, uint64_t batch_count, sheaf_error *err);
+/* Adds records made here, as a batch; all that was gathered must be folded. */
+int transfer_drafts(transfer *t, const draft_list *list, sheaf_error *err);
 bool transfer_full(const transfer *t, size_t more_bytes);
 
 /* Adds drafts at the end, and what the goal (may be NULL) asks for besides. */

@@ -49,6 +49,7 @@ static const struct kind_name {
 	KIND("lost", SHEAF_KIND_LOST),
 	KIND("source", SHEAF_KIND_SOURCE),
 	KIND("import", SHEAF_KIND_IMPORT),
+	KIND("sync", SHEAF_KIND_SYNC),
 	KIND("session", SHEAF_KIND_SESSION),
 #undef KIND
 };

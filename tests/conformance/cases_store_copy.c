@@ -1,73 +1,9 @@
 /* Copies of a whole store into another and back: nothing changes on the way, nothing is lost. */
 #include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "partner.h"
 #include "trash.h"
-
-#define PARTNERS 4
-
-/* Another store, of every kind that is to be had. */
-typedef struct partner {
-	sheaf_store *store;
-	char directory[64]; /* to be removed */
-} partner;
-
-/* A key that nobody else uses in any of the stores. */
-static sheaf_key key_of(suite *t, const char *user, const char *session)
-{
-	if (t->app[0] == 0) {
-		struct timespec now;
-		clock_gettime(CLOCK_REALTIME, &now);
-		t->app = t_format(t, "copy-%d-%lx%lx", (int)getpid(), (unsigned long)now.tv_sec,
-		                  (unsigned long)now.tv_nsec);
-	}
-	return (sheaf_key){S(t->app), S(user), S(session)};
-}
-
-static int say_nothing(void *ctx, sheaf_str line)
-{
-	(void)ctx;
-	(void)line;
-	return 0;
-}
-
-static bool partner_open(suite *t, int number, partner *p)
-{
-	const char *url = NULL;
-	*p = (partner){NULL, ""};
-	switch (number) {
-	case 0:
-		url = "memory:";
-		break;
-	case 1:
-		snprintf(p->directory, sizeof(p->directory), "/tmp/sheaf-copy-XXXXXX");
-		CHECK(mkdtemp(p->directory) != NULL);
-		url = t_format(t, "jsonl:%s", p->directory);
-		break;
-	case 2:
-		url = getenv("SHEAF_TEST_POSTGRES");
-		break;
-	default:
-		url = getenv("SHEAF_TEST_REDIS");
-	}
-	/* The servers may be the very ones that are under test. */
-	if (url == NULL || url[0] == 0 ||
-	    (number >= 2 && strncmp(url, t->url, strcspn(url, ":")) == 0))
-		return false;
-	if (number == 2)
-		OK(sheaf_store_migrate(url, 0, say_nothing, NULL, &t->err));
-	OK(sheaf_open(&p->store, url, NULL, &t->err));
-	return true;
-}
-
-static void partner_close(suite *t, partner *p)
-{
-	sheaf_close(p->store);
-	if (p->directory[0] != 0)
-		CHECK(system(t_format(t, "rm -rf '%s'", p->directory)) == 0);
-}
 
 /* A store of the first kind, for cases that need just any. */
 static sheaf_store *memory_open(suite *t)
@@ -81,13 +17,13 @@ static sheaf_store *memory_open(suite *t)
 
 static sheaf_session *make(suite *t, sheaf_store *store, const char *session)
 {
-	sheaf_key key = key_of(t, "u", session);
+	sheaf_key key = partner_key(t, "u", session);
 	return t_open_in(t, store, &key, SHEAF_OPEN_NEW);
 }
 
 static sheaf_session *fork_of(suite *t, sheaf_session *s, const char *at, const char *session)
 {
-	sheaf_key key = key_of(t, "u", session);
+	sheaf_key key = partner_key(t, "u", session);
 	sheaf_session *f = NULL;
 	OK(sheaf_session_fork(&f, s, S(at), &key, NULL, &t->err));
 	t_keep(t, f);
@@ -96,7 +32,7 @@ static sheaf_session *fork_of(suite *t, sheaf_session *s, const char *at, const 
 
 static void erase(suite *t, sheaf_store *store, const char *session)
 {
-	sheaf_key key = key_of(t, "u", session);
+	sheaf_key key = partner_key(t, "u", session);
 	OK(sheaf_store_delete(NULL, store, &key, NULL, &t->err));
 }
 
@@ -136,7 +72,7 @@ static void fill(suite *t, sheaf_store *store)
 static int copy_with(suite *t, sheaf_store *from, sheaf_store *to, sheaf_copy_totals *out,
                      sheaf_copy_options options)
 {
-	sheaf_key key = key_of(t, "u", "");
+	sheaf_key key = partner_key(t, "u", "");
 	options.app = key.app;
 	options.user = key.user;
 	*out = (sheaf_copy_totals){.size = sizeof(*out)};
@@ -150,7 +86,7 @@ static int copy(suite *t, sheaf_store *from, sheaf_store *to, sheaf_copy_totals 
 
 static const sheaf_records *lines(suite *t, sheaf_store *store, sheaf_str session)
 {
-	sheaf_key key = key_of(t, "u", "");
+	sheaf_key key = partner_key(t, "u", "");
 	key.session = session;
 	sheaf_session *s = t_open_in(t, store, &key, SHEAF_OPEN_EXISTING);
 	sheaf_read_options all = SHEAF_READ_OPTIONS_INIT;
@@ -163,7 +99,7 @@ static const sheaf_records *lines(suite *t, sheaf_store *store, sheaf_str sessio
 
 static sheaf_list *list(suite *t, sheaf_store *store)
 {
-	sheaf_key key = key_of(t, "u", "");
+	sheaf_key key = partner_key(t, "u", "");
 	sheaf_list_options o = SHEAF_LIST_OPTIONS_INIT;
 	sheaf_list *l = NULL;
 	o.app = key.app;
@@ -246,13 +182,13 @@ CASE(store_copy_from_every_store)
 		sheaf_copy_totals done;
 		if (!partner_open(t, i, &p))
 			continue;
-		t->app = t_format(t, "%s-%d", key_of(t, "", "").app.ptr, i);
+		t->app = t_format(t, "%s-%d", partner_key(t, "", "").app.ptr, i);
 		fill(t, p.store);
 		OK(copy(t, p.store, t->store, &done));
 		EQ(done.copied, 7);
 		same(t, p.store, t->store);
 		/* What was hidden is hidden here too: not there, but its key is taken. */
-		sheaf_key key = key_of(t, "u", "aaa");
+		sheaf_key key = partner_key(t, "u", "aaa");
 		sheaf_session *s = NULL;
 		sheaf_session_options o = SHEAF_SESSION_OPTIONS_INIT;
 		o.mode = SHEAF_OPEN_EXISTING;
@@ -263,7 +199,7 @@ CASE(store_copy_from_every_store)
 		erase(t, t->store, "zzz");
 		t_close(t, make(t, t->store, "aaa"));
 		/* And a copy is a session like any other. */
-		key = key_of(t, "u", "h");
+		key = partner_key(t, "u", "h");
 		s = t_open_in(t, t->store, &key, SHEAF_OPEN_EXISTING);
 		SAY(s, "user", "goes on", .id = "h2");
 		SAY(s, "user", "six", .id = "h1");
@@ -295,7 +231,7 @@ CASE(store_copy_extends)
 	EQ(done.copied, 1);
 	same(t, t->store, to);
 	/* Into the store of the case, too. */
-	sheaf_key key = key_of(t, "u", "s");
+	sheaf_key key = partner_key(t, "u", "s");
 	sheaf_session *there = t_open_in(t, to, &key, SHEAF_OPEN_EXISTING);
 	SAY(there, "user", "five", .id = "e");
 	OK(copy(t, to, t->store, &done));
@@ -314,7 +250,7 @@ CASE(store_copy_of_what_has_gone_on_there)
 	sheaf_session *s = make(t, t->store, "s");
 	SAY(s, "user", "one", .id = "a");
 	OK(copy(t, t->store, to, &done));
-	sheaf_key key = key_of(t, "u", "s");
+	sheaf_key key = partner_key(t, "u", "s");
 	sheaf_session *there = t_open_in(t, to, &key, SHEAF_OPEN_EXISTING);
 	SAY(there, "user", "two", .id = "b");
 	OK(copy(t, t->store, to, &done));
@@ -351,7 +287,7 @@ CASE(store_copy_leaves_conflicts_alone)
 	SAY(s, "user", "one", .id = "a");
 	OK(copy(t, from, t->store, &done));
 	/* Both go on, each for itself. */
-	sheaf_key key = key_of(t, "u", "s");
+	sheaf_key key = partner_key(t, "u", "s");
 	sheaf_session *there = t_open_in(t, t->store, &key, SHEAF_OPEN_EXISTING);
 	SAY(s, "user", "two", .id = "b");
 	SAY(there, "user", "zwei", .id = "z");
@@ -539,7 +475,7 @@ CASE(store_copy_of_one_owner_or_all)
 {
 	sheaf_store *to = memory_open(t);
 	sheaf_copy_totals done = {.size = sizeof(done)};
-	sheaf_key ada = key_of(t, "ada", "s"), bob = key_of(t, "bob", "s");
+	sheaf_key ada = partner_key(t, "ada", "s"), bob = partner_key(t, "bob", "s");
 	SAY(t_open_in(t, t->store, &ada, SHEAF_OPEN_NEW), "user", "of ada", .id = "a");
 	SAY(t_open_in(t, t->store, &bob, SHEAF_OPEN_NEW), "user", "of bob", .id = "b");
 	sheaf_copy_options options = SHEAF_COPY_OPTIONS_INIT;
@@ -571,7 +507,7 @@ CASE(store_copy_of_what_has_expired)
 {
 	sheaf_store *from = memory_open(t);
 	sheaf_copy_totals done;
-	sheaf_key key = key_of(t, "u", "s"), over = key_of(t, "u", "over");
+	sheaf_key key = partner_key(t, "u", "s"), over = partner_key(t, "u", "over");
 	sheaf_session_options o = SHEAF_SESSION_OPTIONS_INIT;
 	sheaf_session *s = NULL;
 	o.ttl_us = 1;
@@ -612,7 +548,7 @@ static void enqueue(suite *t, sheaf_session *s, const char *id, const char *cont
 
 static void expect_queue(suite *t, sheaf_store *store, const char *want)
 {
-	sheaf_key key = key_of(t, "u", "s");
+	sheaf_key key = partner_key(t, "u", "s");
 	sheaf_session *s = t_open_in(t, store, &key, SHEAF_OPEN_EXISTING);
 	sheaf_queue_items *items = NULL;
 	OK(sheaf_session_pending(&items, s, &t->err));
@@ -670,7 +606,7 @@ static bool keeps_state(suite *t, sheaf_store *store)
 /* What a user and the app have, "key=value " in the order of keys. */
 static const char *state_of(suite *t, sheaf_store *store)
 {
-	sheaf_key key = key_of(t, "u", "");
+	sheaf_key key = partner_key(t, "u", "");
 	sheaf_state *state = NULL;
 	OK(sheaf_store_state(&state, store, key.app, key.user, &t->err));
 	const char *got = "";
@@ -708,7 +644,7 @@ CASE(store_copy_brings_state)
 	CSTR(state_of(t, t->store), want);
 	OK(copy(t, t->store, back, &done));
 	CSTR(state_of(t, back), want);
-	sheaf_key key = key_of(t, "u", "one");
+	sheaf_key key = partner_key(t, "u", "one");
 	sheaf_session *there = t_open_in(t, t->store, &key, SHEAF_OPEN_EXISTING);
 	sheaf_state *own = NULL;
 	OK(sheaf_session_state_get(&own, there, S("own"), &t->err));
