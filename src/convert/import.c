@@ -134,7 +134,7 @@ static int chunks_add(import *im)
 			                     left.len < CHUNK_BYTES ? left.len : CHUNK_BYTES);
 		left = str_make(left.ptr + in->piece.len, left.len - in->piece.len);
 		in->piece_chunk = left.len != 0;
-		int len = snprintf(id, sizeof(id), "line-%llu%s~%zu",
+		int len = snprintf(id, sizeof(id), "source-%llu%s~%zu",
 		                   (unsigned long long)im->number, im->id_tail, n);
 		buf_lit(&body, "{\"source\":");
 		origin_write(im, &body, true);
@@ -252,7 +252,7 @@ static int keep_refused(import *im, const waiting *w, int64_t time_us, sheaf_str
 	buf_str(&body, origin);
 	buf_char(&body, '}');
 	rc = buf_status(&body, im->err);
-	int len = snprintf(id, sizeof(id), "line-%llu%s~", (unsigned long long)w->number,
+	int len = snprintf(id, sizeof(id), "source-%llu%s~", (unsigned long long)w->number,
 	                   im->id_tail);
 	sheaf_entry_options o = {.size = sizeof(o), .time_us = time_us};
 	o.id = str_make(id, (size_t)len);
@@ -394,14 +394,17 @@ static int wait_add(import *im, const import_record *r, sheaf_str id, sheaf_str 
 	return in->batch->drafts.count < BATCH_RECORDS ? 0 : import_flush(im);
 }
 
+/* Sources have names of their own: ids that were made here come back as those of entries, from
+ * what was written for another agent. */
 static sheaf_str id_make(const import *im, const import_record *r, char room[SHEAF_ID_ROOM])
 {
 	if (r->id.len != 0 && r->id.len <= SHEAF_ID_BYTES_MAX)
 		return r->id;
+	const char *what = str_is(sheaf_str_of(r->type), "source") ? "source" : "line";
 	int len = im->inside->piece_records == 0
-	                  ? snprintf(room, SHEAF_ID_ROOM, "line-%llu%s",
+	                  ? snprintf(room, SHEAF_ID_ROOM, "%s-%llu%s", what,
 	                             (unsigned long long)im->number, im->id_tail)
-	                  : snprintf(room, SHEAF_ID_ROOM, "line-%llu%s.%llu",
+	                  : snprintf(room, SHEAF_ID_ROOM, "%s-%llu%s.%llu", what,
 	                             (unsigned long long)im->number, im->id_tail,
 	                             (unsigned long long)im->inside->piece_records);
 	return str_make(room, (size_t)len);
@@ -422,6 +425,7 @@ static int record_add(import *im, const import_record *r, bool with_raw)
 	if (!r->fact) {
 		memcpy(im->last, id.ptr, id.len);
 		im->last[id.len] = '\0';
+		memcpy(in->added, im->last, sizeof(in->added));
 	}
 	import_record whole = *r;
 	if (whole.time_us == 0)

@@ -31,7 +31,8 @@ int import_open(import *im, const import_session *session)
 	}
 	in->done = (progress){0};
 	memset(in->past, 0, sizeof(in->past));
-	in->leaf[0] = im->last[0] = '\0';
+	in->past_count = 0;
+	in->leaf[0] = in->added[0] = im->last[0] = '\0';
 	in->named = false;
 	gaps_reset(&in->gaps);
 	in->pieces = in->kept = in->records = in->mended = in->emitted = 0;
@@ -120,7 +121,12 @@ static int version_import(report *r, sheaf_store *store, const sheaf_import_opti
 	};
 	struct import im = {
 		.how = how, .file = path, .source = from, .arena = a, .err = err, .inside = &in};
+	uint64_t problems = r->is.problem_total, sessions = r->is.session_count;
 	int rc = version_read(&im);
+	bool nothing = r->is.session_count == sessions ||
+	               (how->take != NULL && in.pieces == 0 && !in.partial);
+	if (rc == 0 && nothing && r->is.problem_total == problems)
+		rc = report_problem(r, path, 0, SHEAF_STR("there is nothing in it"), err);
 	if (how->done != NULL)
 		how->done(&im);
 	return rc;

@@ -39,6 +39,7 @@ typedef struct progress {
 	int64_t mtime_ns;
 	uint32_t crc;
 	uint32_t between; /* the crc of the text between pieces */
+	bool open_end;    /* the last line had no line break */
 } progress;
 
 /* The text between pieces. */
@@ -68,7 +69,9 @@ typedef struct import_inside {
 	bool existed;
 	progress done;     /* by earlier imports */
 	progress past[32]; /* each of the latest of these, the last first */
+	size_t past_count;
 	char leaf[SHEAF_ID_ROOM];
+	char added[SHEAF_ID_ROOM]; /* the entry added last, wherever the converter went since */
 	buf name;
 	bool named;
 	gaps gaps; /* documents */

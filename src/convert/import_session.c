@@ -7,6 +7,8 @@
 #include "convert/import_inside.h"
 #include "entry/members.h"
 
+#define PAGE_RECORDS 32
+
 static void records_freep(sheaf_records **records)
 {
 	sheaf_records_free(*records);
@@ -47,8 +49,10 @@ static int progress_find(import *im)
 			.mtime_ns = (int64_t)members_number(members, "mtime_ns"),
 			.crc = (uint32_t)members_number(members, "crc"),
 			.between = (uint32_t)members_number(members, "between_crc"),
+			.open_end = str_is(members_find(members, "open_end"), "true"),
 		};
 	}
+	in->past_count = rc == 0 ? facts->count : 0;
 	in->done = in->past[0];
 	return rc;
 }
@@ -56,7 +60,7 @@ static int progress_find(import *im)
 bool is_as_imported(const import *im)
 {
 	const import_inside *in = im->inside;
-	for (size_t i = 0; i < COUNT_OF(in->past) && in->past[i].pieces != 0; i++) {
+	for (size_t i = 0; i < in->past_count; i++) {
 		if (in->past[i].bytes == in->file_bytes &&
 		    in->past[i].mtime_ns == in->file_mtime_ns)
 			return true;
@@ -68,7 +72,7 @@ bool is_as_imported(const import *im)
 static bool is_beginning(const import *im)
 {
 	const import_inside *in = im->inside;
-	for (size_t i = 0; i < COUNT_OF(in->past) && in->past[i].pieces != 0; i++) {
+	for (size_t i = 0; i < in->past_count; i++) {
 		if (in->past[i].pieces == in->pieces && in->past[i].crc == in->crc)
 			return true;
 	}
@@ -81,7 +85,7 @@ static bool is_other_around(const import *im)
 	const import_inside *in = im->inside;
 	if (im->how->take != NULL || in->pieces != in->done.pieces)
 		return false;
-	for (size_t i = 0; i < COUNT_OF(in->past) && in->past[i].bytes != 0; i++) {
+	for (size_t i = 0; i < in->past_count; i++) {
 		if (in->past[i].pieces == in->pieces && in->past[i].crc == in->crc &&
 		    in->past[i].between == in->between)
 			return false;
@@ -204,44 +208,82 @@ static int rename_if_other(import *im)
 	return fact_append(im, "session_info", &body, im->err);
 }
 
+/* Moves the leaf there if it is not there already; SHEAF_NOT_FOUND if there is no such entry. */
 static int leaf_move(import *im, const char *to)
 {
 	_cleanup_(records_freep) sheaf_records *entry = NULL;
 	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_BODY_BYTES_MAX);
-	sheaf_error mine;
-	int rc = sheaf_session_get(&entry, im->inside->session, sheaf_str_of(to), &mine);
-	if (rc == 0) {
-		buf_lit(&body, "{\"leaf\":{\"branch\":\"main\",\"entry_id\":");
-		buf_json(&body, entry->items[0]->id);
-		buf_lit(&body, ",\"entry_seq\":");
-		buf_u64(&body, entry->items[0]->seq);
-		buf_lit(&body, "}}");
-		rc = fact_append(im, "leaf", &body, &mine);
-	}
-	if (rc == SHEAF_NOT_FOUND)
-		return import_problem(im, "the leaf it names is not there");
+	char leaf[SHEAF_ID_ROOM];
+	int rc = sheaf_session_leaf(im->inside->session, (sheaf_str){NULL, 0}, leaf, im->err);
+	if (rc != 0 || strcmp(leaf, to) == 0)
+		return rc;
+	rc = sheaf_session_get(&entry, im->inside->session, sheaf_str_of(to), im->err);
 	if (rc != 0)
-		*im->err = mine;
-	return rc;
+		return rc;
+	buf_lit(&body, "{\"leaf\":{\"branch\":\"main\",\"entry_id\":");
+	buf_json(&body, entry->items[0]->id);
+	buf_lit(&body, ",\"entry_seq\":");
+	buf_u64(&body, entry->items[0]->seq);
+	buf_lit(&body, "}}");
+	return fact_append(im, "leaf", &body, im->err);
+}
+
+/* The last entry that came from the source: what the store refused is none. "" without any. */
+static int last_find(import *im, char out[SHEAF_ID_ROOM])
+{
+	sheaf_read_options how = SHEAF_READ_OPTIONS_INIT;
+	how.backward = 1;
+	how.raw = 1;
+	how.own_only = 1;
+	how.limit = PAGE_RECORDS;
+	how.kinds = SHEAF_KINDS_ENTRIES;
+	out[0] = '\0';
+	for (;;) {
+		_cleanup_(records_freep) sheaf_records *page = NULL;
+		int rc = sheaf_session_records(&page, im->inside->session, &how, im->err);
+		if (rc != 0 || page->count == 0)
+			return rc;
+		for (size_t i = 0; i < page->count; i++) {
+			if (members_find(page->items[i]->body, "origin").ptr == NULL)
+				continue;
+			str_copy_cut(out, SHEAF_ID_ROOM, page->items[i]->id);
+			return 0;
+		}
+		how.from_seq = page->items[page->count - 1]->seq;
+		if (how.from_seq-- <= 1)
+			return 0;
+	}
 }
 
 /* The leaf and the name the source has, where the session has others. */
 static int settle(import *im)
 {
 	import_inside *in = im->inside;
-	char leaf[SHEAF_ID_ROOM];
+	char last[SHEAF_ID_ROOM];
 	const char *want = in->leaf[0] != '\0' ? in->leaf : im->last;
-	int rc = sheaf_session_leaf(in->session, (sheaf_str){NULL, 0}, leaf, im->err);
-	if (rc == 0 && want[0] != '\0' && strcmp(leaf, want) != 0)
-		rc = leaf_move(im, want);
+	bool end = in->leaf[0] == '\0' && strcmp(im->last, in->added) == 0;
+	int rc = !end && want[0] != '\0' ? leaf_move(im, want) : 0;
+	if (rc == SHEAF_NOT_FOUND) {
+		rc = import_problem(im, "the leaf it names is not there");
+		end = true;
+	}
+	if (rc == 0 && end)
+		rc = last_find(im, last);
+	if (rc == 0 && end && last[0] != '\0')
+		rc = leaf_move(im, last);
 	return rc == 0 && in->named ? rename_if_other(im) : rc;
+}
+
+/* Whether the last line that was taken has no line break. */
+static bool has_open_end(const import *im)
+{
+	return im->how->take != NULL && !im->inside->partial && !source_ended(im->source);
 }
 
 static int progress_store(import *im, sheaf_str between)
 {
 	import_inside *in = im->inside;
 	_cleanup_(buf_free) buf body = BUF_INIT(SHEAF_BODY_BYTES_MAX);
-	bool log = im->how->take != NULL;
 	buf_lit(&body, "{\"import\":{\"format\":\"");
 	buf_str(&body, sheaf_str_of(im->how->is.name));
 	buf_lit(&body, "\",\"file\":");
@@ -250,7 +292,7 @@ static int progress_store(import *im, sheaf_str between)
 	           (unsigned long long)in->pieces, (unsigned long long)in->emitted,
 	           (unsigned long long)in->file_bytes, (long long)in->file_mtime_ns);
 	buf_format(&body, ",\"crc\":%lu", (unsigned long)in->crc);
-	if (log && !in->partial && !source_ended(im->source))
+	if (has_open_end(im))
 		buf_lit(&body, ",\"open_end\":true");
 	if (between.ptr != NULL) {
 		buf_lit(&body, ",\"between\":[");
@@ -306,7 +348,9 @@ int session_end(import *im)
 		return IMPORT_CHANGED;
 	if (rc == 0 && grown && !in->options.dry_run)
 		rc = settle(im);
-	if (rc == 0 && grown && !in->options.dry_run)
+	/* A line break alone is nothing new to anybody, but it is part of the file. */
+	bool ended = in->done.open_end && in->pieces == in->done.pieces && !has_open_end(im);
+	if (rc == 0 && (grown || ended) && !in->options.dry_run)
 		rc = progress_store(im, between);
 	if (rc == 0)
 		rc = session_say(im, !grown            ? SHEAF_IMPORT_SAME

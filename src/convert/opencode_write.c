@@ -192,10 +192,11 @@ static void tokens_write(writer *w, const sheaf_message_view *m)
 	sheaf_usage u = {0};
 	if (m->usage != NULL)
 		u = *m->usage;
-	buf_format(&w->out,
-	           "\"cost\":0,\"tokens\":{\"input\":%llu,\"output\":%llu,\"reasoning\":%llu",
-	           (unsigned long long)u.input, (unsigned long long)(u.output - u.reasoning),
-	           (unsigned long long)u.reasoning);
+	buf_format(
+		&w->out, "\"cost\":0,\"tokens\":{\"input\":%llu,\"output\":%llu,\"reasoning\":%llu",
+		(unsigned long long)u.input,
+		(unsigned long long)(u.output - (u.reasoning < u.output ? u.reasoning : u.output)),
+		(unsigned long long)u.reasoning);
 	buf_format(&w->out, ",\"cache\":{\"read\":%llu,\"write\":%llu}}",
 	           (unsigned long long)u.cache_read,
 	           (unsigned long long)(u.cache_write_5m + u.cache_write_1h));

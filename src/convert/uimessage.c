@@ -324,6 +324,8 @@ static int uimessage_read(import *im)
 		return rc;
 	im->line = document_line(d);
 	rc = c == '{' ? object_open(im, d) : list_open(im, d);
+	if (rc == 0 && c != '{' && c != '[')
+		rc = import_problem(im, "there is no list of messages in it");
 	if (rc == 0)
 		rc = c == '{' ? object_read(im, d) : document_pieces(im, d, message_take);
 	return rc == 0 ? document_finish(im, d, document_size(d)) : rc;

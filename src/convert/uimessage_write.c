@@ -70,13 +70,22 @@ static int part_write(export *ex, buf *out, const sheaf_context *context, size_t
 	return rc == 0 ? buf_status(out, ex->err) : rc;
 }
 
-static void begin_write(buf *out, const sheaf_item *item, const char *role, size_t number)
+/* The entry's, or one by its place where there is none, or none of its own: a compaction may stand
+ * for several messages. */
+static void id_write(buf *out, const sheaf_context *context, size_t i)
 {
-	buf_str(out, number == 0 ? SHEAF_STR("\n{\"id\":") : SHEAF_STR(",\n{\"id\":"));
-	if (item->entry != NULL)
-		buf_json(out, item->entry->id);
+	const sheaf_entry *of = context->items[i]->entry;
+	if (of != NULL && (i == 0 || context->items[i - 1]->entry != of))
+		buf_json(out, of->id);
 	else
-		buf_format(out, "\"message-%zu\"", number + 1);
+		buf_format(out, "\"message-%zu\"", i + 1);
+}
+
+static void begin_write(buf *out, const sheaf_context *context, size_t i, const char *role)
+{
+	const sheaf_item *item = context->items[i];
+	buf_str(out, i == 0 ? SHEAF_STR("\n{\"id\":") : SHEAF_STR(",\n{\"id\":"));
+	id_write(out, context, i);
 	buf_format(out, ",\"role\":\"%s\"", role);
 	if (item->entry != NULL) {
 		buf_lit(out, ",\"metadata\":{\"createdAt\":");
@@ -87,17 +96,16 @@ static void begin_write(buf *out, const sheaf_item *item, const char *role, size
 }
 
 /* One message of the list: an item, or all steps of a turn from item *i on. */
-static int message_write(export *ex, const sheaf_context *context, size_t *i, size_t number)
+static int message_write(export *ex, const sheaf_context *context, size_t *i)
 {
 	_cleanup_(buf_free) buf out = BUF_INIT(OUT_BYTES_MAX);
 	const sheaf_message_view *m = context->items[*i]->message;
 	bool reply = str_is(m->role, "assistant"), first = true;
 	int rc = 0;
-	begin_write(&out, context->items[*i],
+	begin_write(&out, context, *i,
 	            reply                       ? "assistant"
 	            : str_is(m->role, "system") ? "system"
-	                                        : "user",
-	            number);
+	                                        : "user");
 	do {
 		m = context->items[*i]->message;
 		if (reply && str_is(m->role, "assistant")) {
@@ -125,8 +133,7 @@ int uimessage_write(export *ex)
 	int rc = said_open(ex, &context);
 	if (rc == 0)
 		rc = export_write(ex, SHEAF_STR("["));
-	size_t number = 0;
 	for (size_t i = 0; rc == 0 && i < context->count;)
-		rc = message_write(ex, context, &i, number++);
+		rc = message_write(ex, context, &i);
 	return rc == 0 ? export_write(ex, SHEAF_STR("\n]\n")) : rc;
 }

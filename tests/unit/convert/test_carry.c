@@ -83,6 +83,9 @@ static void test_uimessage(void **state)
 	carry(KIT_DATA "opencode/1.1.34/export_main.json", "uimessage", 1);
 	carry(KIT_DATA "opencode/1.18.33/export_compacted.json", "uimessage", 1);
 	carry(KIT_DATA "chatgpt/conversations.json", "uimessage", 1);
+	/* A compaction that stands for several messages, each with an id of its own. */
+	carry(KIT_DATA "gemini-cli/0.61.0/after-compress/session-2026-11-14T23-02-caefd898.jsonl",
+	      "uimessage", 1);
 }
 
 static void test_out_of_memory(void **state)

@@ -109,6 +109,7 @@ static void test_cut_in_a_line(void **state)
 	same(&k, "pi.s1");
 	got = import_text(&k, whole);
 	assert_int_equal(got->state, SHEAF_IMPORT_SAME);
+	same(&k, "pi.s1");
 	got = import_text(&k, FIRST ENTRY("c", "\"b\"", "three") ENTRY("d", "\"c\"", "four"));
 	assert_int_equal(got->records, 1);
 	same(&k, "pi.s1");
@@ -179,6 +180,44 @@ static void test_damaged(void **state)
 	kit_close(&k);
 }
 
+/* Ids that were made here come back from what was written for another agent. */
+static void test_ids_made_here(void **state)
+{
+	(void)state;
+	kit k;
+	char line[64];
+	kit_open(&k);
+	(void)import_text(&k, HEADER ENTRY("line-1", "null", "one")
+	                              ENTRY("line-1.1", "\"line-1\"", "two"));
+	sheaf_session *s = kit_session(&k, "pi.s1");
+	kit_path(&k, s, line, sizeof(line));
+	assert_string_equal(line, "line-1 line-1.1");
+	sheaf_session_close(s);
+	kit_close(&k);
+}
+
+/* An id that comes twice is no place to go back to, however much of the file was there first. */
+static void test_leaf_of_refused(void **state)
+{
+	(void)state;
+	static const char text[] = FIRST ENTRY("a", "null", "again") ENTRY("d", "\"gone\"", "no");
+	for (size_t len = strlen(FIRST); len <= strlen(text); len++) {
+		kit k;
+		char line[64];
+		kit_open(&k);
+		file_make(&k, text, len);
+		assert_int_equal(kit_try(&k, path, NULL), 0);
+		file_make(&k, text, strlen(text));
+		assert_int_equal(kit_try(&k, path, NULL), 0);
+		sheaf_session *s = kit_session(&k, "pi.s1");
+		kit_path(&k, s, line, sizeof(line));
+		assert_string_equal(line, "a b");
+		sheaf_session_close(s);
+		same(&k, "pi.s1");
+		kit_close(&k);
+	}
+}
+
 /* Lines that fill records, and one that none can hold, between others. */
 static void test_large(void **state)
 {
@@ -246,6 +285,37 @@ static void test_no_session(void **state)
 	assert_int_equal(k.report->sessions[0]->kept, 1);
 	assert_int_equal(k.report->problem_total, 1);
 	kit_close(&k);
+}
+
+/* Told that it is one, what has nothing in it is said to be so; and said again the next time. */
+static void test_nothing(void **state)
+{
+	(void)state;
+	static const char *const texts[] = {"", "\n", "  ", "\0\0\0", "{", "[", "{\"a\":"};
+	const sheaf_converter *c;
+	for (size_t i = 0; (c = sheaf_converter_at(i)) != NULL; i++) {
+		for (size_t t = 0; c->imports && t < COUNT_OF(texts); t++) {
+			kit k;
+			sheaf_import_options how = SHEAF_IMPORT_OPTIONS_INIT;
+			how.format = sheaf_str_of(c->name);
+			kit_open(&k);
+			file_make(&k, texts[t], t == 3 ? 3 : strlen(texts[t]));
+			assert_int_equal(kit_try(&k, path, &how), 0);
+			size_t n = k.report->session_count;
+			bool waits = n == 1 && k.report->sessions[0]->partial;
+			if (k.report->problem_total == 0 && !waits)
+				print_error("%s: %s (%zu)\n", c->name, texts[t], t);
+			assert_true(k.report->problem_total != 0 || waits);
+			if (!waits)
+				assert_str(k.report->problems[0]->file, path);
+			file_make(&k, texts[t], t == 3 ? 3 : strlen(texts[t]));
+			assert_int_equal(kit_try(&k, path, &how), 0);
+			assert_int_equal(k.report->session_count, n);
+			if (n != 0)
+				assert_int_equal(k.report->sessions[0]->state, SHEAF_IMPORT_SAME);
+			kit_close(&k);
+		}
+	}
 }
 
 static void test_dry_run(void **state)
@@ -328,11 +398,12 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_again),         cmocka_unit_test(test_grown),
-		cmocka_unit_test(test_cut_in_a_line), cmocka_unit_test(test_changed),
-		cmocka_unit_test(test_damaged),       cmocka_unit_test(test_large),
-		cmocka_unit_test(test_no_session),    cmocka_unit_test(test_dry_run),
-		cmocka_unit_test(test_out_of_memory),
+		cmocka_unit_test(test_again),           cmocka_unit_test(test_grown),
+		cmocka_unit_test(test_cut_in_a_line),   cmocka_unit_test(test_changed),
+		cmocka_unit_test(test_damaged),         cmocka_unit_test(test_large),
+		cmocka_unit_test(test_leaf_of_refused), cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_ids_made_here),   cmocka_unit_test(test_no_session),
+		cmocka_unit_test(test_dry_run),         cmocka_unit_test(test_out_of_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
