@@ -11,7 +11,7 @@
 #   tests/cli/<name>.bats              (bats)                    label cli
 #   examples/<name>.c                  example_<name>            label example
 #   bench/*.c                          sheaf-bench               label bench
-#   fuzz/fuzz_<name>.c                 fuzz_<name>               label fuzz
+#   fuzz/fuzz_<name>.c                 fuzz_<name>               label fuzz (see below)
 #
 # Files in tests/crash, tests/fault, tests/property and tests/servers that do not begin with test_ serve every program of their
 # folder, tests/support serves all of them.
@@ -153,19 +153,44 @@ foreach(source ${example_sources})
 endforeach()
 
 # Fuzz targets; without a fuzzer they run on what tests/data holds, as it is and changed.
-file(GLOB fuzz_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/fuzz/fuzz_*.c)
-foreach(source ${fuzz_sources})
-  cmake_path(GET source STEM name)
-  add_executable(${name} ${source})
+# sheaf_fuzz(NAME SOURCE CHOICES COPIES FOLDERS...): CHOICES bytes before what is in a file choose,
+# each file is played COPIES times.
+function(sheaf_fuzz name source choices copies)
+  add_executable(${name} ${PROJECT_SOURCE_DIR}/fuzz/${source} ${PROJECT_SOURCE_DIR}/fuzz/mutate.c)
   target_link_libraries(${name} PRIVATE sheaf_internals)
+  target_compile_definitions(${name} PRIVATE FUZZ_CHOICES=${choices})
   if(SHEAF_FUZZ)
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   else()
     target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/fuzz/replay.c)
-    sheaf_test(${name} fuzz 120 $<TARGET_FILE:${name}> ${tests_dir}/data/replies
-               ${tests_dir}/data/lists)
+    list(TRANSFORM ARGN PREPEND ${tests_dir}/data/)
+    sheaf_test(${name} fuzz 120 $<TARGET_FILE:${name}> ${copies} ${ARGN})
   endif()
-endforeach()
+endfunction()
+
+sheaf_fuzz(fuzz_stream fuzz_stream.c 2 200 replies lists)
+
+# sheaf_fuzz_import(KIND FORMAT FILE LOG): files of one kind; LOG is 1 where they grow by lines.
+function(sheaf_fuzz_import kind format file log)
+  set(name fuzz_import_${kind})
+  sheaf_fuzz(${name} fuzz_import.c 0 10 fuzz/${kind})
+  target_compile_definitions(${name} PRIVATE FUZZ_FORMAT="${format}" FUZZ_FILE="${file}"
+                             FUZZ_LOG=${log})
+  target_link_libraries(${name} PRIVATE PkgConfig::ZSTD)
+  add_dependencies(${name} sheaf_zstd)
+endfunction()
+
+sheaf_fuzz_import(claude-code claude-code x.jsonl 1)
+sheaf_fuzz_import(codex codex rollout-x.jsonl 1)
+sheaf_fuzz_import(pi pi x.jsonl 1)
+sheaf_fuzz_import(dive dive x.jsonl 1)
+sheaf_fuzz_import(gemini-cli gemini-cli session-x.jsonl 1)
+sheaf_fuzz_import(gemini-chat gemini-cli session-x.json 0)
+sheaf_fuzz_import(opencode opencode x.json 0)
+sheaf_fuzz_import(opencode-storage opencode session/global/ses_x.json 0)
+target_compile_definitions(fuzz_import_opencode-storage PRIVATE FUZZ_STORAGE)
+sheaf_fuzz_import(uimessage uimessage x.json 0)
+sheaf_fuzz_import(chatgpt chatgpt x.json 0)
 
 file(GLOB bench_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*.c)
 if(bench_sources)
