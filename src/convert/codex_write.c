@@ -4,6 +4,7 @@
 #include "base/str.h"
 #include "convert/codex.h"
 #include "convert/export_wire.h"
+#include "convert/import_inside.h"
 #include "convert/parts.h"
 #include "sheaf/render.h"
 
@@ -14,6 +15,9 @@ typedef struct writing {
 	buf line;
 	buf replacement; /* items that stand for all before them */
 	json_doc *doc;
+	bool numbered;    /* the rollout's lines have numbers: the second generation */
+	uint64_t ordinal; /* of the next line */
+	uint64_t turn;    /* the number of the line that began it */
 } writing;
 
 static void writing_free(writing *w)
@@ -30,7 +34,10 @@ static void line_begin(writing *w, int64_t time_us, const char *type)
 	buf_reset(&w->line);
 	buf_lit(&w->line, "{\"timestamp\":\"");
 	buf_str(&w->line, sheaf_str_of(stamp));
-	buf_lit(&w->line, "\",\"type\":\"");
+	buf_char(&w->line, '"');
+	if (w->numbered)
+		buf_format(&w->line, ",\"ordinal\":%llu", (unsigned long long)w->ordinal++);
+	buf_lit(&w->line, ",\"type\":\"");
 	buf_str(&w->line, sheaf_str_of(type));
 	buf_lit(&w->line, "\",\"payload\":");
 }
@@ -59,6 +66,32 @@ static int meta_write(export *ex, writing *w)
 	return line_end(ex, w);
 }
 
+static void said_put(writing *w, bool user, sheaf_str text)
+{
+	buf_lit(&w->line, "{\"type\":\"");
+	buf_str(&w->line, user ? SHEAF_STR("user_message") : SHEAF_STR("agent_message"));
+	buf_lit(&w->line, "\",\"message\":");
+	buf_json(&w->line, text);
+	buf_char(&w->line, '}');
+}
+
+/* The same in the second generation. */
+static void item_put(const export *ex, writing *w, bool user, sheaf_str text, int64_t time_us)
+{
+	long long ms = (long long)(time_us / 1000);
+	buf_lit(&w->line, "{\"type\":\"item_completed\",\"thread_id\":");
+	buf_json(&w->line, sheaf_str_of(ex->id));
+	buf_format(&w->line,
+	           ",\"turn_id\":\"sheaf-%llu\",\"item\":{\"type\":\"%s\",\"id\":\"item-%llu\"",
+	           (unsigned long long)w->turn, user ? "UserMessage" : "AgentMessage",
+	           (unsigned long long)w->ordinal);
+	buf_str(&w->line, user ? SHEAF_STR(",\"content\":[{\"type\":\"text\",\"text\":")
+	                       : SHEAF_STR(",\"content\":[{\"type\":\"Text\",\"text\":"));
+	buf_json(&w->line, text);
+	buf_str(&w->line, user ? SHEAF_STR(",\"text_elements\":[]}]}") : SHEAF_STR("}]}"));
+	buf_format(&w->line, ",\"started_at_ms\":%lld,\"completed_at_ms\":%lld}", ms, ms);
+}
+
 /* Codex shows what was said from these, and lists sessions by them. */
 static int event_write(export *ex, writing *w, sheaf_str element, int64_t time_us)
 {
@@ -74,12 +107,13 @@ static int event_write(export *ex, writing *w, sheaf_str element, int64_t time_u
 		sheaf_str text = value_string(part, "text");
 		if (text.len == 0)
 			continue;
+		if (user)
+			w->turn = w->ordinal;
 		line_begin(w, time_us, "event_msg");
-		buf_lit(&w->line, "{\"type\":\"");
-		buf_str(&w->line, user ? SHEAF_STR("user_message") : SHEAF_STR("agent_message"));
-		buf_lit(&w->line, "\",\"message\":");
-		buf_json(&w->line, text);
-		buf_char(&w->line, '}');
+		if (w->numbered)
+			item_put(ex, w, user, text, time_us);
+		else
+			said_put(w, user, text);
 		rc = line_end(ex, w);
 		if (rc != 0)
 			return rc;
@@ -110,6 +144,30 @@ static int element_write(export *ex, void *ctx, wire_phase phase, sheaf_str elem
 	return rc == 0 ? event_write(ex, w, element, time_us) : rc;
 }
 
+/* What is added to numbered lines goes on counting. */
+static int numbers_find(export *ex, writing *w)
+{
+	const sheaf_records *page;
+	uint64_t seq = 0, until = ex->from_seq;
+	int rc = 1;
+	ex->from_seq = 0;
+	while (seq < until && (rc = export_records(ex, &seq, &page)) == 1) {
+		for (size_t i = 0; rc == 1 && i < page->count && page->items[i]->seq < until; i++) {
+			sheaf_str raw, number = {NULL, 0};
+			int code = export_raw(ex, page->items[i], &raw);
+			if (code == 0 && raw.ptr != NULL && json_check(raw, JSON_OBJECT, NULL) == 0)
+				number = json_member_bytes(raw, "ordinal");
+			if (number.len != 0) {
+				w->numbered = true;
+				w->ordinal = number_read(number) + 1;
+			}
+			rc = code == 0 ? 1 : code;
+		}
+	}
+	ex->from_seq = until;
+	return rc < 0 ? rc : 0;
+}
+
 int codex_write(export *ex)
 {
 	_cleanup_(writing_free) writing w = {
@@ -118,7 +176,7 @@ int codex_write(export *ex)
 	};
 	const wire_way way = {SHEAF_FORMAT_OPENAI_RESPONSES, "input", "gpt-5.1-codex",
 	                      element_write, &w};
-	int rc = ex->from_seq == 0 ? meta_write(ex, &w) : 0;
+	int rc = ex->from_seq == 0 ? meta_write(ex, &w) : numbers_find(ex, &w);
 	return rc == 0 ? export_wire(ex, &way) : rc;
 }
 
