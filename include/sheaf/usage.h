@@ -151,7 +151,8 @@ enum {
 	SHEAF_USAGE_BY_TURN = 1, /* in the order of the log; not for a store */
 	SHEAF_USAGE_BY_MODEL = 2,
 	SHEAF_USAGE_BY_DAY = 3,    /* UTC */
-	SHEAF_USAGE_BY_SESSION = 4 /* in the order of the list */
+	SHEAF_USAGE_BY_SESSION = 4, /* in the order of the list */
+	SHEAF_USAGE_BY_PROJECT = 5  /* the directory of the session, the newest first */
 };
 
 typedef struct sheaf_usage_options {
@@ -169,7 +170,7 @@ typedef struct sheaf_usage_options {
 
 typedef struct sheaf_usage_row {
 	sheaf_str key;      /* the turn's id, or the entry's for a reply outside a turn; the model
-	                       ("" = not said); "2026-11-15"; the session */
+	                       ("" = not said); "2026-11-15"; the session; the directory ("" = none) */
 	sheaf_str provider; /* by model */
 	sheaf_str app;      /* by session */
 	sheaf_str user;

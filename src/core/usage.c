@@ -41,6 +41,7 @@ typedef struct tally {
 	/* the session at hand */
 	const sheaf_head *head;
 	sheaf_usage_row *session_row;
+	sheaf_str project; /* its directory */
 	size_t links; /* how many sessions the records at hand are inherited through */
 	turns seen;
 	named *current; /* what the newest model_change says, or NULL */
@@ -154,6 +155,8 @@ static sheaf_usage_row *row_for(tally *t, const said *what, const record *r)
 	case SHEAF_USAGE_BY_DAY:
 		clock_format(day, what->time_us);
 		return row_of(t, str_make(day, sizeof("2026-11-15") - 1));
+	case SHEAF_USAGE_BY_PROJECT:
+		return row_of(t, t->project);
 	default:
 		return t->session_row;
 	}
@@ -415,8 +418,9 @@ static int tally_begin(tally *t, const sheaf_usage_options *o, sheaf_error *err)
 		.after_us = OPTION(o, after_us, 0),
 		.before_us = OPTION(o, before_us, 0),
 	};
-	if (t->by < SHEAF_USAGE_BY_NONE || t->by > SHEAF_USAGE_BY_SESSION)
-		return err_set(err, SHEAF_INVALID, "usage is by turn, model, day or session");
+	if (t->by < SHEAF_USAGE_BY_NONE || t->by > SHEAF_USAGE_BY_PROJECT)
+		return err_set(err, SHEAF_INVALID,
+		               "usage is by turn, model, day, session or project");
 	t->a = arena_new();
 	return t->a != NULL ? 0 : err_nomem(err);
 }
@@ -458,10 +462,11 @@ void sheaf_usage_report_free(const sheaf_usage_report *report)
 		arena_free(((const report_box *)(const void *)report)->a);
 }
 
-/* The row of a whole session, also if it has used nothing. */
+/* The session at hand: its directory, and its row, also if it has used nothing. */
 static int session_row(tally *t, const sheaf_session_info *info, sheaf_error *err)
 {
 	int ok = 1;
+	t->project = info->cwd.ptr != NULL ? info->cwd : SHEAF_STR("");
 	if (t->by != SHEAF_USAGE_BY_SESSION)
 		return 0;
 	sheaf_usage_row *row = t->session_row = row_new(t);
@@ -484,7 +489,7 @@ int sheaf_session_usage(sheaf_usage_report **out, sheaf_session *session,
 	int rc = tally_begin(&t, options, err);
 	if (rc == 0)
 		rc = session_peek(session, &head, NULL, err);
-	if (rc == 0 && t.by == SHEAF_USAGE_BY_SESSION) {
+	if (rc == 0) {
 		sheaf_key key = sheaf_session_key(session);
 		sheaf_session_info info;
 		sheaf_head_info(head, &info);

@@ -136,6 +136,29 @@ CASE(usage_of_forks)
 	CSTR(store_usage(t, SHEAF_USAGE_BY_NONE), "4:1008/4000/0/2000/107=0.02658");
 }
 
+CASE(usage_by_project)
+{
+	static const char *const rows[][2] = {{"a", "/x"}, {"b", "/y"}, {"c", "/x"}, {"d", ""}};
+	for (size_t i = 0; i < 4; i++) {
+		sheaf_session_options so = SHEAF_SESSION_OPTIONS_INIT;
+		so.cwd = S(rows[i][1]);
+		so.created_us = 1000000;
+		sheaf_key key = t_key(t, rows[i][0]);
+		sheaf_session *s = NULL;
+		OK(sheaf_session_open(&s, t->store, &key, &so, &t->err));
+		t_keep(t, s);
+		JSON(s, "message",
+		     t_format(t, "{\"message\":{\"role\":\"assistant\",\"content\":\"a\","
+		                 "\"model\":\"gpt-5\",\"usage\":{\"output\":%zu}}}",
+		              i + 1),
+		     .time_us = (int64_t)(i + 1) * 1000000);
+	}
+	/* The newest first. */
+	CSTR(store_usage(t, SHEAF_USAGE_BY_PROJECT),
+	     " 1:0/0/0/0/4=0.00004; /x 2:0/0/0/0/4=0.00004; /y 1:0/0/0/0/2=0.00002; "
+	     "4:0/0/0/0/10=0.0001");
+}
+
 CASE(usage_of_a_copy)
 {
 	sheaf_session *s = used(t, "s");

@@ -274,6 +274,12 @@ static void rows_of_a_session(void **state)
 	assert_true(same_sum(&r->rows[0]->own, &r->own));
 	sheaf_usage_report_free(r);
 
+	r = report_of(k.s, SHEAF_USAGE_BY_PROJECT);
+	assert_int_equal(r->count, 1);
+	assert_true(str_is(r->rows[0]->key, ""));
+	assert_true(same_sum(&r->rows[0]->own, &r->own));
+	sheaf_usage_report_free(r);
+
 	sheaf_usage_options how = SHEAF_USAGE_OPTIONS_INIT;
 	sheaf_usage_report *some = NULL;
 	how.after_us = 11 * DAY;
@@ -284,7 +290,7 @@ static void rows_of_a_session(void **state)
 	assert_int_equal(sheaf_session_usage(&some, k.s, &how, &k.err), 0);
 	assert_int_equal(some->own.replies, 0);
 	sheaf_usage_report_free(some);
-	how.by = 5;
+	how.by = SHEAF_USAGE_BY_PROJECT + 1;
 	assert_int_equal(sheaf_session_usage(&some, k.s, &how, &k.err), SHEAF_INVALID);
 	how.by = SHEAF_USAGE_BY_TURN;
 	assert_int_equal(sheaf_store_usage(&some, k.store, NULL, &how, &k.err), SHEAF_INVALID);
@@ -361,7 +367,7 @@ static sheaf_usage head_usage(sheaf_session *s)
 /* The rows of every kind add up to the totals. */
 static void rows_add_up(sheaf_session *s)
 {
-	for (int by = SHEAF_USAGE_BY_TURN; by <= SHEAF_USAGE_BY_SESSION; by++) {
+	for (int by = SHEAF_USAGE_BY_TURN; by <= SHEAF_USAGE_BY_PROJECT; by++) {
 		const sheaf_usage_report *r = report_of(s, by);
 		sheaf_usage_sum own = {.replies = 0}, inherited = {.replies = 0};
 		for (size_t i = 0; i < r->count; i++) {
@@ -466,7 +472,7 @@ static void without_memory(void **state)
 	k.entry.turn = SHEAF_STR("t1");
 	reply(&k, "a1", "openai", "gpt-5", &(sheaf_usage){.input = 100});
 	kit_json(&k, "turn_end", "e1", "{'turn_end':{'turn':'t\\u0032','usage':{'input':5}}}");
-	for (int by = SHEAF_USAGE_BY_NONE; by <= SHEAF_USAGE_BY_SESSION; by++) {
+	for (int by = SHEAF_USAGE_BY_NONE; by <= SHEAF_USAGE_BY_PROJECT; by++) {
 		for (int store = 0; store < 2; store++) {
 			sheaf_usage_options how = SHEAF_USAGE_OPTIONS_INIT;
 			how.by = by;
