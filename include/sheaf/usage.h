@@ -150,7 +150,7 @@ enum {
 	SHEAF_USAGE_BY_NONE = 0, /* no rows, only the totals */
 	SHEAF_USAGE_BY_TURN = 1, /* in the order of the log; not for a store */
 	SHEAF_USAGE_BY_MODEL = 2,
-	SHEAF_USAGE_BY_DAY = 3,    /* UTC */
+	SHEAF_USAGE_BY_DAY = 3,     /* UTC */
 	SHEAF_USAGE_BY_SESSION = 4, /* in the order of the list */
 	SHEAF_USAGE_BY_PROJECT = 5  /* the directory of the session, the newest first */
 };

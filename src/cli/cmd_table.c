@@ -156,8 +156,12 @@ static const opt options_context[] = {
 };
 
 static const opt options_usage[] = {
-	{OPT_BY, 0, "by", "WHAT", "a row for each turn, model, day or session",
-         "turn model day session"},
+	{OPT_BY, 0, "by", "WHAT", "a row for each turn, model, day, session or project",
+         "turn model day session project"},
+	{OPT_PROJECT, 'C', "project", "DIR", "only sessions of this directory or below it", NULL},
+	{OPT_HERE, 'H', "here", NULL, "the same for the working directory", NULL},
+	{OPT_AGENT, 0, "agent", "NAME", "only those imported from it: codex, claude-code, ...",
+         NULL},
 	{OPT_ALL, 'a', "all", NULL, "of every app and user (with --app: every user of it)", NULL},
 	{OPT_SINCE, 0, "since", "TIME", "only what was used since: a date, 90m, 12h, 3d, 2w", NULL},
 	{OPT_BEFORE, 0, "before", "TIME", "only what was used before", NULL},
@@ -515,13 +519,15 @@ const command commands[] = {
 			"The tokens of a session, by model unless --by says otherwise, and what they\n"
 			"cost by the list prices of the day. Without SESSION, of all sessions, by\n"
 			"session; what a fork inherits is counted once, where it is stored. Days are\n"
-			"UTC.\n"
+			"UTC, a project is the directory of a session. Bars show each row's part of\n"
+			"the cost, or of the tokens where a price is not known.\n"
 			"\n"
 			"A reply of a model without a known price is counted but not in the cost,\n"
 			"which then ends in + (or is unknown). SHEAF_MODELS names a file of prices and\n"
 			"windows that goes before the built-in ones.",
 		.examples = "sheaf usage demo --by turn\n"
 			    "sheaf usage --by day --since 2w\n"
+			    "sheaf usage --by project --agent codex\n"
 			    "sheaf usage --by model --json | jq .total.cost",
 		.run = cmd_usage,
 		.words_max = 1,

@@ -391,6 +391,20 @@ void text_number(buf *out, uint64_t number)
 	}
 }
 
+void text_bar(buf *out, double part, size_t columns)
+{
+	static const char *const blocks[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+	bool fine = charset == CHARSET_UTF8;
+	double all = (double)columns * (fine ? 8 : 1);
+	size_t steps = (size_t)((part > 1 ? 1 : part) * all + 0.5);
+	if (part > 0 && steps == 0)
+		steps = 1;
+	for (size_t i = 0; i < steps / (fine ? 8 : 1); i++)
+		buf_str(out, fine ? SHEAF_STR("█") : SHEAF_STR("#"));
+	if (fine)
+		buf_str(out, sheaf_str_of(blocks[steps % 8]));
+}
+
 void text_count(buf *out, uint64_t count, const char *one, const char *many)
 {
 	text_number(out, count);

@@ -85,6 +85,10 @@ void text_bytes(buf *out, uint64_t bytes);
 /* "12,345". */
 void text_number(buf *out, uint64_t number);
 
+/* A bar of a part (0 to 1) of so many columns, to an eighth of one where the locale has the blocks
+ * for it; what is not 0 is seen. */
+void text_bar(buf *out, double part, size_t columns);
+
 /* "1 message", "12,345 messages". */
 void text_count(buf *out, uint64_t count, const char *one, const char *many);
 

@@ -42,7 +42,7 @@ typedef struct tally {
 	const sheaf_head *head;
 	sheaf_usage_row *session_row;
 	sheaf_str project; /* its directory */
-	size_t links; /* how many sessions the records at hand are inherited through */
+	size_t links;      /* how many sessions the records at hand are inherited through */
 	turns seen;
 	named *current; /* what the newest model_change says, or NULL */
 	struct {

@@ -90,3 +90,47 @@ make_projects() {
 		terminal $columns ls --by project | fits $columns
 	done
 }
+
+# Replies of three projects, two models, three days.
+make_used() {
+	local i=0
+	for row in 'a /srv/shop 1000 2026-11-01' 'b /srv/shop 3000 2026-11-02' 'c /srv/日本語のとても長い名前のディレクトリ 2000 2026-11-03' 'd /srv/empty 0 2026-11-03'; do
+		set -- $row
+		sheaf new "codex.$1" -C "$2" --name '名前 👩‍👩‍👧 of it' -q >/dev/null
+		[ "$3" -eq 0 ] || echo "{\"type\":\"message\",\"id\":\"r$((i += 1))\",\"timestamp\":\"$4T12:00:00Z\",\"message\":{\"role\":\"assistant\",\"content\":\"x\",\"provider\":\"anthropic\",\"model\":\"claude-sonnet-4-5\",\"usage\":{\"output\":$3}}}" |
+			sheaf append "codex.$1" --batch -q >/dev/null
+	done
+}
+
+@test "usage --by project, day and session, with bars" {
+	make_used
+	run -0 sheaf usage --by project
+	[[ ${lines[0]} == 'PROJECT '*'COST  OF COST' ]]
+	[[ ${lines[1]} == '/srv/日本語のとても長い名前のディレクトリ '*'$0.0300   33% ██████████' ]]
+	[[ ${lines[2]} == '/srv/shop '*'$0.0600   67% ████████████████████' ]]
+	[[ ${lines[3]} == 'total '*'$0.0900' ]]
+	sheaf usage --by project --json | py '[r["project"] for r in d["rows"]][1] == "/srv/shop" and d["by"] == "project"'
+	run -0 sheaf usage --by session
+	[ "$(grep -c '█' <<<"$output")" -eq 3 ]
+	LC_ALL=C run -0 sheaf usage --by project
+	[[ ${lines[2]} == '/srv/shop '*'  67% ####################' ]]
+	run -0 sheaf usage --project /srv/shop --by session
+	has_not codex.c
+	[[ ${lines[3]} == 'total '*'$0.0600' ]]
+	run -0 sheaf usage --agent pi
+	[ "$output" = 'no usage is recorded' ]
+}
+
+@test "usage: fits terminals of any width, and has colour only there" {
+	make_used
+	for columns in 40 50 60 80 120 200; do
+		for by in model day session project; do
+			terminal $columns usage --by $by | grep -v '^cache' | fits $columns
+		done
+	done
+	terminal 60 usage --by day | grep -qF '50% █'
+	run -0 sheaf usage --by day
+	has_not $'\e'
+	run in_terminal 80 "$SHEAF_BIN --no-pager usage --by day"
+	has $'\e[36m█'
+}

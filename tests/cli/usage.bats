@@ -28,10 +28,10 @@ END
 	echo '{"format":"sheaf-models","version":1,"groups":[{"provider":"p","models":[{"model":"three","input":"3","cache_read":"0.30","cache_write_5m":"3.75","cache_write_1h":"6","output":"15"}]}]}' >prices.json
 	export SHEAF_MODELS=prices.json
 	run -0 sheaf usage m --by turn
-	[[ ${lines[1]} == cache_write_5m*' $3.75' ]]
-	[[ ${lines[2]} == cache_write_1h*' $6.00' ]]
-	[[ ${lines[3]} == cache_read*' $0.3000' ]]
-	[[ ${lines[4]} == input*' $3.00' ]]
+	[[ ${lines[1]} == cache_write_5m*' $3.75   29% '* ]]
+	[[ ${lines[2]} == cache_write_1h*' $6.00   46% ████████████████████' ]]
+	[[ ${lines[3]} == cache_read*' $0.3000    2% █' ]]
+	[[ ${lines[4]} == input*' $3.00   23% ██████████' ]]
 	[[ ${lines[5]} == total*' $13.05' ]]
 	# reads 1M of 4M tokens of input, and of 3M that went through the cache
 	[ "${lines[6]}" = 'cache: hit rate 25.0%, efficiency 33.3%, 900,000 tokens saved; $2.70 saved gross, -$1.05 net' ]
@@ -53,8 +53,8 @@ END
 @test "usage: by turn, by day" {
 	make_usage
 	run -0 sheaf usage demo --by turn
-	[[ ${lines[1]} == t1*2*'$0.1703' ]]
-	[[ ${lines[2]} == t2*1*'$0.0264' ]]
+	[[ ${lines[1]} == t1*2*'$0.1703   87% ████████████████████' ]]
+	[[ ${lines[2]} == t2*1*'$0.0264   13% ███▏' ]]
 	run -0 sheaf usage demo --by day
 	[[ ${lines[1]} == 20*-*-*3*'$0.1967' ]]
 	run -0 sheaf usage demo --since 2100-01-01
@@ -66,7 +66,7 @@ END
 @test "usage: a fork's own and inherited part, and a price nobody knows" {
 	make_usage
 	run --separate-stderr -0 sheaf usage side
-	[[ ${lines[2]} == local/llama*1*10*unknown ]]
+	[[ ${lines[2]} == local/llama*1*10*'unknown    0% ▏' ]]
 	[[ ${lines[3]} == own*1*10*unknown ]]
 	[[ ${lines[4]} == inherited*3*2,000*'$0.1967' ]]
 	[[ ${lines[5]} == total*4*2,010*'$0.1967+' ]]
@@ -79,8 +79,8 @@ END
 	make_usage
 	run --separate-stderr -0 sheaf usage
 	[[ ${lines[0]} == SESSION*NAME*REPLIES* ]]
-	[[ ${lines[1]} == side*1*10*unknown ]]
-	[[ ${lines[2]} == demo*'Make it faster'*3*'$0.1967' ]]
+	[[ ${lines[1]} == side*1*10*'unknown    0% ▏' ]]
+	[[ ${lines[2]} == demo*'Make it faster'*3*'$0.1967  100% ████████████████████' ]]
 	[[ ${lines[3]} == total*4*2,010*'$0.1967+' ]]
 	sheaf --app other new x -q
 	sheaf usage --all --json | py 'd["sessions"] == 3 and d["total"]["replies"] == 4'
@@ -88,6 +88,7 @@ END
 	run -2 sheaf usage --by turn
 	has 'name it'
 	run -2 sheaf usage --by week
+	run -2 sheaf usage demo --here
 }
 
 @test "usage --json: every member, money to the last digit" {

@@ -148,8 +148,9 @@ CASE(usage_by_project)
 		OK(sheaf_session_open(&s, t->store, &key, &so, &t->err));
 		t_keep(t, s);
 		JSON(s, "message",
-		     t_format(t, "{\"message\":{\"role\":\"assistant\",\"content\":\"a\","
-		                 "\"model\":\"gpt-5\",\"usage\":{\"output\":%zu}}}",
+		     t_format(t,
+		              "{\"message\":{\"role\":\"assistant\",\"content\":\"a\","
+		              "\"model\":\"gpt-5\",\"usage\":{\"output\":%zu}}}",
 		              i + 1),
 		     .time_us = (int64_t)(i + 1) * 1000000);
 	}
