@@ -24,6 +24,7 @@ typedef enum opt_id {
 	OPT_AGENT,
 	OPT_ALL,
 	OPT_ALLOW_DAMAGE,
+	OPT_AS,
 	OPT_AT,
 	OPT_BATCH,
 	OPT_BEFORE,
@@ -200,6 +201,8 @@ int cmd_new(cli *c);
 int cmd_path(cli *c);
 int cmd_pin(cli *c);
 int cmd_plan(cli *c);
+int cmd_pull(cli *c);
+int cmd_push(cli *c);
 int cmd_queue(cli *c);
 int cmd_rename(cli *c);
 int cmd_repair(cli *c);

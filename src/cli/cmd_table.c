@@ -248,6 +248,32 @@ static const opt options_copy[] = {
 	{0},
 };
 
+#define OPTION_SYNC_ALL                                                                            \
+	{                                                                                          \
+		OPT_ALL, 'a', "all", NULL, "of every app and user (with --app: every user of it)", \
+			NULL                                                                       \
+	}
+#define OPTION_SYNC_DRY_RUN                                                                        \
+	{                                                                                          \
+		OPT_DRY_RUN, 'n', "dry-run", NULL, "say what would be done and write nothing",     \
+			NULL                                                                       \
+	}
+
+static const opt options_pull[] = {
+	OPTION_SYNC_ALL,
+	{OPT_AS, 0, "as", "NAME", "what the source is called here (else its directory or host)",
+         NULL},
+	OPTION_SYNC_DRY_RUN,
+	{0},
+};
+
+static const opt options_push[] = {
+	OPTION_SYNC_ALL,
+	{OPT_AS, 0, "as", "NAME", "what this store is called there (else this machine)", NULL},
+	OPTION_SYNC_DRY_RUN,
+	{0},
+};
+
 static const opt options_migrate[] = {
 	{OPT_PRINT, 0, "print", NULL, "connect to nothing and print the statements", NULL},
 	{0},
@@ -868,6 +894,45 @@ const command commands[] = {
 		.words_min = 2,
 		.words_max = 2,
 		.options = options_copy,
+	},
+	{
+		.name = "pull",
+		.brief = "take in what another store has",
+		.synopsis = "pull SOURCE [SESSION...]\npull SOURCE --all",
+		.about =
+			"Brings the sessions of --app and --user, the ones named (with their sub-agents),\n"
+			"or with --all everybody's. A session that is not here is copied as it is, one\n"
+			"that only the source has continued is continued. Where both went on, entries\n"
+			"that are missing are added, and a branch that moved on both sides stays here\n"
+			"while the source's becomes NAME@SOURCE. Nothing is deleted or overwritten.\n"
+			"\n"
+			"It can be broken off and run again; run twice it writes nothing. A record that\n"
+			"has other content on the two sides is a conflict: its session is left alone\n"
+			"(exit code 3), the others are taken in.\n"
+			"\n"
+			"With --json a line for every session with news, and a last line with the totals.",
+		.examples = "sheaf pull jsonl:/mnt/laptop/sheaf\n"
+			    "sheaf pull postgres://sheaf@db/sheaf --all --as office\n"
+			    "sheaf pull redis://cache 01930a4e --dry-run",
+		.run = cmd_pull,
+		.words_min = 1,
+		.words_max = -1,
+		.options = options_pull,
+	},
+	{
+		.name = "push",
+		.brief = "bring to another store what this one has",
+		.synopsis = "push TARGET [SESSION...]\npush TARGET --all",
+		.about =
+			"The same as a pull over there: see sheaf help pull. What is taken in here is not\n"
+			"changed. Where both went on, this store's branch becomes NAME@MACHINE there.",
+		.examples = "sheaf push postgres://sheaf@db/sheaf\n"
+			    "sheaf push jsonl:/mnt/backup/sheaf --all\n"
+			    "sheaf push redis://cache demo --as laptop",
+		.run = cmd_push,
+		.words_min = 1,
+		.words_max = -1,
+		.options = options_push,
 	},
 	{
 		.name = "migrate",
