@@ -99,8 +99,9 @@ typedef struct session_sync {
 	sheaf_error err; /* what went wrong in a callback */
 
 	/* where the two part */
-	uint64_t start;      /* the source is known up to here */
-	uint64_t here_start; /* what is here up to here, the source knew when it was taken in */
+	uint64_t start;      /* the source is known here up to this record of it */
+	uint64_t here_start; /* and what is here, there, up to this record */
+	uint64_t same;       /* so many at the beginning are the same records */
 	sheaf_head *base;    /* what both amounted to then; or */
 	json_doc *base_doc;  /* what the sync fact says of the source's branches */
 	bool has_cursor;
@@ -114,6 +115,7 @@ typedef struct session_sync {
 	size_t key_count;
 	size_t key_room;
 	map key_at;
+	uint64_t key_kinds; /* the kinds of records that set one of them */
 	sync_branch *branches;
 	size_t branch_count;
 	size_t branch_room;

@@ -79,38 +79,31 @@ int sync_same_upto(session_sync *s, uint64_t upto, bool *same, sheaf_error *err)
 
 /* ---- By a sync fact ---------------------------------------------------------- */
 
-typedef struct cursor_look {
-	session_sync *s;
+/* Of many facts that name others the ones behind are not looked at. */
+#define FACTS_LOOKED_AT 32
+
+/* What a sync fact says of another log. */
+typedef struct cursor {
 	bool found;
-	uint64_t here; /* the fact's own number */
+	uint64_t at; /* the fact's own number */
 	uint64_t seq;
+	uint64_t same;
 	char crc[16];
 	char id[SHEAF_ID_ROOM];
 	char mark[SHEAF_ID_ROOM];
-} cursor_look;
+} cursor;
 
-/* Facts of other sources are passed over, and so is the mark that a merge begins with. */
-static int look_at_fact(void *ctx, const sheaf_row *row)
+static bool cursor_read(cursor *c, const json_val *sync, uint64_t at)
 {
-	cursor_look *l = ctx;
-	session_sync *s = l->s;
-	record r;
-	if (row->damaged || record_scan(&r, row->bytes, s->a) != 0)
-		return 0;
-	int rc = json_parse(&s->base_doc, members_find(r.body, "sync"), NULL);
-	if (rc == SHEAF_NOMEM)
-		return rc;
-	const json_val *sync = rc == 0 ? json_root(s->base_doc) : NULL;
-	const json_val *crc = json_get(sync, "crc");
-	if (crc == NULL || !str_is(json_string(json_get(sync, "source")), s->c->source) ||
-	    !json_u64(json_get(sync, "seq"), &l->seq))
-		return 0;
-	str_copy_cut(l->crc, sizeof(l->crc), json_string(crc));
-	str_copy_cut(l->id, sizeof(l->id), json_string(json_get(sync, "id")));
-	str_copy_cut(l->mark, sizeof(l->mark), json_string(json_get(sync, "mark")));
-	l->here = row->seq;
-	l->found = true;
-	return 1;
+	sheaf_str crc = json_string(json_get(sync, "crc"));
+	*c = (cursor){.at = at};
+	if (crc.len == 0 || !json_u64(json_get(sync, "seq"), &c->seq))
+		return false;
+	(void)json_u64(json_get(sync, "same"), &c->same);
+	str_copy_cut(c->crc, sizeof(c->crc), crc);
+	str_copy_cut(c->id, sizeof(c->id), json_string(json_get(sync, "id")));
+	str_copy_cut(c->mark, sizeof(c->mark), json_string(json_get(sync, "mark")));
+	return true;
 }
 
 static bool has_crc(sheaf_str line, const char *crc)
@@ -119,31 +112,94 @@ static bool has_crc(sheaf_str line, const char *crc)
 	return line.len > len + 2 && memcmp(line.ptr + line.len - 2 - len, crc, len) == 0;
 }
 
-/* The fact holds if the source is the one it was: by the argument of sync_same_upto(). */
-static int part_by_fact(session_sync *s, sheaf_error *err)
+/* Whether a log is the one that a fact speaks of: by the argument of sync_same_upto(). */
+static int cursor_holds(const cursor *c, sheaf_session *in, const sheaf_head *head, bool *holds,
+                        sheaf_error *err)
 {
-	cursor_look l = {.s = s};
-	line_take there = {.a = s->a}, mark = {.a = s->a};
+	_cleanup_(arena_freep) arena *a = arena_new();
+	if (a == NULL)
+		return err_nomem(err);
+	line_take row = {.a = a}, mark = {.a = a};
+	*holds = false;
+	int rc = line_at(in, head, c->seq, &row, err);
+	if (rc != 0 || row.line.ptr == NULL || !str_is(row.id, c->id) || !has_crc(row.line, c->crc))
+		return rc;
+	rc = newest_sync(in, head, c->seq, &mark, err);
+	if (rc == 0)
+		*holds = mark.line.ptr == NULL ? c->mark[0] == '\0' : str_is(mark.id, c->mark);
+	return rc;
+}
+
+typedef struct cursor_look {
+	session_sync *s;
+	json_doc **doc;
+	bool theirs; /* any fact that speaks of the log here; else one that names the source */
+	cursor found;
+} cursor_look;
+
+/* The mark that a merge begins with says nothing and is passed over. */
+static int look_at_fact(void *ctx, const sheaf_row *row)
+{
+	cursor_look *l = ctx;
+	session_sync *s = l->s;
+	record r;
+	cursor c;
+	if (row->damaged || record_scan(&r, row->bytes, s->a) != 0)
+		return 0;
+	int rc = json_parse(l->doc, members_find(r.body, "sync"), NULL);
+	if (rc != 0)
+		return rc == SHEAF_NOMEM ? rc : 0;
+	const json_val *sync = json_root(*l->doc);
+	if (!cursor_read(&c, sync, row->seq))
+		return 0;
+	bool holds = true;
+	if (l->theirs)
+		rc = cursor_holds(&c, s->to, s->to_head, &holds, &s->err);
+	else
+		holds = str_is(json_string(json_get(sync, "source")), s->c->source);
+	if (rc != 0 || !holds)
+		return rc;
+	l->found = c;
+	l->found.found = true;
+	return 1;
+}
+
+static int look_for_fact(cursor_look *l, sheaf_session *in, const sheaf_head *head,
+                         sheaf_error *err)
+{
 	sheaf_scan scan = {
 		.size = sizeof(scan),
-		.from = sheaf_head_revision(s->to_head),
+		.from = sheaf_head_revision(head),
 		.backward = 1,
-		.limit = SIZE_MAX,
+		.limit = FACTS_LOOKED_AT,
 		.kinds = SHEAF_KIND_BIT(SHEAF_KIND_SYNC),
 	};
-	int rc = scan.from == 0 ? 0 : read_scan(s->to, s->to_head, &scan, look_at_fact, &l, err);
-	if (rc == 0 && l.found)
-		rc = line_at(s->from, s->from_head, l.seq, &there, err);
-	if (rc != 0 || there.line.ptr == NULL || !str_is(there.id, l.id) ||
-	    !has_crc(there.line, l.crc))
-		return rc;
-	rc = newest_sync(s->from, s->from_head, l.seq, &mark, err);
-	if (rc != 0)
-		return rc;
-	s->has_cursor = mark.line.ptr == NULL ? l.mark[0] == '\0' : str_is(mark.id, l.mark);
-	s->start = l.seq;
-	s->here_start = l.here;
-	return 0;
+	if (scan.from == 0)
+		return 0;
+	return err_pass(err, &l->s->err, read_scan(in, head, &scan, look_at_fact, l, err));
+}
+
+static int part_by_fact(session_sync *s, sheaf_error *err)
+{
+	cursor_look l = {.s = s, .doc = &s->base_doc};
+	int rc = look_for_fact(&l, s->to, s->to_head, err);
+	if (rc == 0 && l.found.found)
+		rc = cursor_holds(&l.found, s->from, s->from_head, &s->has_cursor, err);
+	if (rc == 0 && s->has_cursor) {
+		s->start = l.found.seq;
+		s->same = l.found.same;
+	}
+	return rc;
+}
+
+/* How far the source knows what is here: what was said before that, it has weighed already. */
+static int known_there(session_sync *s, sheaf_error *err)
+{
+	_cleanup_(json_freep) json_doc *doc = NULL;
+	cursor_look l = {.s = s, .doc = &doc, .theirs = true};
+	int rc = look_for_fact(&l, s->from, s->from_head, err);
+	s->here_start = l.found.found && l.found.seq > s->same ? l.found.seq : s->same;
+	return rc;
 }
 
 int sync_cursor_body(const session_sync *s, buf *out, sheaf_error *err)
@@ -172,6 +228,8 @@ int sync_cursor_body(const session_sync *s, buf *out, sheaf_error *err)
 		buf_lit(out, ",\"mark\":");
 		buf_json(out, mark.id);
 	}
+	if (s->same != 0)
+		buf_format(out, ",\"same\":%llu", (unsigned long long)s->same);
 	buf_lit(out, ",\"branches\":{");
 	for (size_t i = 0, n = 0; i < head_branch_count(s->from_head); i++) {
 		head_branch_at(s->from_head, i, &b);
@@ -270,14 +328,16 @@ static int part_by_reading(session_sync *s, sheaf_error *err)
 		if (p->at < p->count || p->count == 0)
 			break;
 	}
-	s->here_start = s->start;
+	s->same = s->start;
 	return rc;
 }
 
 int sync_part(session_sync *s, sheaf_error *err)
 {
 	int rc = part_by_fact(s, err);
-	return rc != 0 || s->has_cursor ? rc : part_by_reading(s, err);
+	if (rc == 0 && !s->has_cursor)
+		rc = part_by_reading(s, err);
+	return rc != 0 ? rc : known_there(s, err);
 }
 
 /* ---- Branches as they were ----------------------------------------------------------- */

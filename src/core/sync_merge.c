@@ -164,15 +164,11 @@ int sync_extend(session_sync *s, sheaf_error *err)
 
 /* ---- Facts of the merge itself -------------------------------------------------------- */
 
-static int64_t latest_time(const session_sync *s)
-{
-	sheaf_session_info there, here;
-	sheaf_head_info(s->from_head, &there);
-	sheaf_head_info(s->to_head, &here);
-	return there.modified_us > here.modified_us ? there.modified_us : here.modified_us;
-}
-
-/* A fact has a time that makes the session no newer than its conversation is. */
+/*
+ * Without a time it has the present one. What a merge writes last must have it:
+ * the time of the newest record is what tells two logs of the same length apart
+ * in a list.
+ */
 static int add_fact(draft_list *list, const char *type, buf *body, int64_t time_us, sheaf_str delta,
                     sheaf_error *err)
 {
@@ -194,7 +190,7 @@ static int add_mark(session_sync *s, sheaf_error *err)
 	buf_lit(&body, "\"sync\":{\"source\":");
 	buf_json(&body, sheaf_str_of(s->c->source));
 	buf_char(&body, '}');
-	int rc = add_fact(&list, "sync", &body, latest_time(s), (sheaf_str){NULL, 0}, err);
+	int rc = add_fact(&list, "sync", &body, 0, (sheaf_str){NULL, 0}, err);
 	return rc != 0 ? rc : transfer_drafts(&s->t, &list, err);
 }
 
@@ -342,8 +338,7 @@ static int settle_branch(session_sync *s, draft_list *list, sheaf_str name, buf 
 			rc = number_here(s, goal.leaf, &seq, err);
 		body_leaf(body, name, goal.leaf, seq);
 	}
-	return rc != 0 ? rc
-	               : add_fact(list, "leaf", body, latest_time(s), (sheaf_str){NULL, 0}, err);
+	return rc != 0 ? rc : add_fact(list, "leaf", body, 0, (sheaf_str){NULL, 0}, err);
 }
 
 static int add_branches(session_sync *s, draft_list *list, buf *body, sheaf_error *err)
@@ -412,7 +407,7 @@ static int add_end(session_sync *s, sheaf_error *err)
 	if (rc == 0)
 		rc = sync_cursor_body(s, &body, err);
 	if (rc == 0)
-		rc = add_fact(&list, "sync", &body, latest_time(s),
+		rc = add_fact(&list, "sync", &body, 0,
 		              delta.len != 0 ? buf_view(&delta) : (sheaf_str){NULL, 0}, err);
 	return rc != 0 ? rc : transfer_drafts(&s->t, &list, err);
 }
@@ -537,7 +532,7 @@ int sync_note_cursor(session_sync *s, bool states, sheaf_error *err)
 	if (rc == 0)
 		rc = sync_cursor_body(s, &body, err);
 	if (rc == 0)
-		rc = add_fact(&list, "sync", &body, latest_time(s), (sheaf_str){NULL, 0}, err);
+		rc = add_fact(&list, "sync", &body, 0, (sheaf_str){NULL, 0}, err);
 	if (rc == 0)
 		rc = transfer_drafts(&s->t, &list, err);
 	if (rc == 0)

@@ -49,6 +49,7 @@ typedef struct key_pass {
 	bool comes; /* the record will be appended whatever its keys */
 	const record *r;
 	int64_t rank;
+	uint64_t kinds; /* of records that may set the same */
 } key_pass;
 
 static int take_key(key_pass *p, const char *what, sheaf_str of)
@@ -73,6 +74,7 @@ static int take_key(key_pass *p, const char *what, sheaf_str of)
 		l->id = arena_dup(s->a, said.id, &ok);
 	}
 	if (!p->here) {
+		s->key_kinds |= p->kinds;
 		if (k->row != SIZE_MAX)
 			s->rows[k->row] |= ROW_DROPPED;
 		k->row = p->row;
@@ -120,6 +122,7 @@ static int take_state(key_pass *p)
 	sheaf_str delta = state_delta_of(p->r->body);
 	int rc = 0;
 	p->row = SIZE_MAX;
+	p->kinds = SHEAF_KINDS_ALL;
 	while (delta.ptr != NULL && (rc = state_delta_next(delta, &at, p->s->a, &change)) == 1) {
 		if (change.scope == STATE_SESSION && (rc = take_key(p, "state ", change.key)) != 0)
 			return rc;
@@ -143,6 +146,7 @@ static int keys_of(key_pass *p)
 {
 	int rc = 0;
 	p->rank = 0;
+	p->kinds = SHEAF_KIND_BIT(p->r->kind);
 	(void)clock_parse(p->r->timestamp, &p->rank);
 	switch (p->r->kind) {
 	case SHEAF_KIND_LABEL:
@@ -271,7 +275,9 @@ static int look_at_mine(void *ctx, const sheaf_row *row)
 	session_sync *s = ctx;
 	record r;
 	arena_clear(s->t.a);
-	if (row->damaged || record_scan(&r, row->bytes, s->t.a) != 0)
+	/* What a merge wrote repeats what others have said. */
+	if (row->damaged || row->kind == SHEAF_KIND_SYNC ||
+	    record_scan(&r, row->bytes, s->t.a) != 0)
 		return 0;
 	key_pass p = {.s = s, .here = true, .row = SIZE_MAX, .r = &r};
 	return keys_of(&p);
@@ -293,6 +299,7 @@ static int look_through(session_sync *s, sheaf_error *err)
 		rc = err_pass(err, &s->err,
 		              read_scan(s->from, s->from_head, &scan, look_at_theirs, s, err));
 	scan.from = s->here_start + 1;
+	scan.kinds = s->key_kinds;
 	if (rc == 0 && s->key_count != 0)
 		rc = err_pass(err, &s->err,
 		              read_scan(s->to, s->to_head, &scan, look_at_mine, s, err));
@@ -430,7 +437,8 @@ static int look_at_branches(session_sync *s, sheaf_error *err)
 static bool is_over(const session_sync *s, const sync_branch *b)
 {
 	place aside = place_in(s->to_head, sheaf_str_of(b->aside));
-	return b->aside[0] != '\0' && aside.exists && place_eq(&aside, &b->base) &&
+	return b->aside[0] != '\0' && aside.exists &&
+	       (place_eq(&aside, &b->base) || place_eq(&aside, &b->there)) &&
 	       (b->what == BRANCH_MOVES || place_eq(&b->there, &b->here));
 }
 

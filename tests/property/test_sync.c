@@ -17,7 +17,7 @@
 #include "sheaf.h"
 #include "store/store.h"
 
-#define HISTORIES 120
+#define HISTORIES 60
 #define STORES 3
 #define SESSIONS 3
 #define STEPS 60
@@ -26,7 +26,8 @@
 static uint64_t seed, rng;
 static sheaf_error err;
 static sheaf_store *stores[STORES];
-static const char *const store_names[STORES] = {"a", "b", "c"};
+/* Now and then two stores are called the same, and one has two names. */
+static const char *store_names[STORES] = {"a", "b", "c"};
 static char app[64];
 static unsigned counter;
 
@@ -36,6 +37,18 @@ static uint64_t next(void)
 	rng ^= rng >> 7;
 	rng ^= rng << 17;
 	return rng;
+}
+
+/* SHEAF_TRACE=1: what is done. */
+__attribute__((format(printf, 1, 2))) static void trace(const char *format, ...)
+{
+	va_list args;
+	if (getenv("SHEAF_TRACE") == NULL)
+		return;
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	fprintf(stderr, "\n");
+	va_end(args);
 }
 
 static size_t below(size_t n)
@@ -163,7 +176,9 @@ static void change(sheaf_session *s)
 	char text[32];
 	static const char *const branches[] = {"main", "side", "try"};
 	snprintf(text, sizeof(text), "t%u", counter++);
-	switch (below(9)) {
+	size_t what = below(9);
+	trace("change %zu (%s)", what, text);
+	switch (what) {
 	case 0:
 		batch(s, known);
 		break;
@@ -316,8 +331,10 @@ static int pull(size_t here, size_t there, sheaf_sync_totals *totals)
 /* A pull, sometimes broken off first; then all that must hold. True if there was news. */
 static bool pull_and_look(size_t here, size_t there, bool disturbed)
 {
+	static const char *const names[] = {"a", "b", "c", "x", "x"};
 	before was[SESSIONS], theirs[SESSIONS];
 	sheaf_sync_totals totals, again;
+	store_names[there] = names[disturbed ? below(5) : there];
 	for (size_t i = 0; i < SESSIONS; i++) {
 		was[i] = look(here, i);
 		theirs[i] = look(there, i);
@@ -332,6 +349,10 @@ static bool pull_and_look(size_t here, size_t there, bool disturbed)
 		stop_at = 0;
 	}
 	OK(pull(here, there, &totals));
+	trace("%c pulls %c as %s: %llu merged, %llu extended, %llu entries, %llu facts",
+	      (char)('a' + here), (char)('a' + there), store_names[there],
+	      (unsigned long long)totals.merged, (unsigned long long)totals.extended,
+	      (unsigned long long)totals.entries, (unsigned long long)totals.facts);
 	CHECK(totals.conflicts + totals.failed + totals.left == 0);
 	for (size_t i = 0; i < SESSIONS; i++) {
 		before is = look(here, i);
@@ -345,6 +366,11 @@ static bool pull_and_look(size_t here, size_t there, bool disturbed)
 		forget(&theirs[i]);
 	}
 	OK(pull(here, there, &again));
+	if (again.bytes != 0)
+		trace("again: %llu merged, %llu entries, %llu facts, %llu branches, %llu apart",
+		      (unsigned long long)again.merged, (unsigned long long)again.entries,
+		      (unsigned long long)again.facts, (unsigned long long)again.branches,
+		      (unsigned long long)again.apart);
 	CHECK(again.bytes == 0 && again.same == again.sessions);
 	return totals.bytes != 0;
 }
@@ -408,6 +434,7 @@ static void settle(void)
 					news = true;
 	}
 	for (size_t i = 0; i < SESSIONS; i++) {
+		trace("s%zu must be the same everywhere", i);
 		before first = look(0, i);
 		sheaf_session *a = open_in(0, i);
 		for (size_t k = 1; k < STORES; k++) {
@@ -452,7 +479,9 @@ static void history(void)
 			(void)pull_and_look(store, other, below(3) == 0);
 			continue;
 		}
-		sheaf_session *s = open_in(store, below(SESSIONS));
+		size_t session = below(SESSIONS);
+		trace("%c s%zu", (char)('a' + store), session);
+		sheaf_session *s = open_in(store, session);
 		if (s != NULL)
 			change(s);
 		sheaf_session_close(s);
