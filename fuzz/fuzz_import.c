@@ -353,7 +353,7 @@ static void check_carried(sheaf_store *store, const sheaf_imported *imported, si
 	sheaf_session *s = session_of(store, imported);
 	int verbatim = export_to(&out, s, to->name);
 	sheaf_session_close(s);
-	if (to->imports && verbatim >= 0) {
+	if (to->imports && verbatim >= 0 && out.len != 0) {
 		char path[256];
 		sheaf_store *other;
 		path_make(path, sizeof(path), SHEAF_STR("other.jsonl"));
