@@ -54,6 +54,7 @@ typedef enum opt_id {
 	OPT_FULL,
 	OPT_GRACE,
 	OPT_HERE,
+	OPT_HTML,
 	OPT_ID,
 	OPT_INSTALL,
 	OPT_INSTRUCTIONS,

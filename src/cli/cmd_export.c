@@ -9,7 +9,9 @@
 #include "base/io.h"
 #include "export.h"
 #include "find.h"
+#include "html.h"
 #include "install.h"
+#include "model.h"
 #include "print.h"
 
 /* Of a session, at most. */
@@ -49,19 +51,21 @@ static void losses_say(const cli *c, const sheaf_export_report *report)
 		    (unsigned long long)report->losses[i]->count);
 }
 
-/* `done`: where it was put for its agent, or NULL. */
+/* `report`: NULL for a page, which has everything. `done`: where it was put for its agent, or NULL. */
 static void report_put(const sheaf_export_report *report, const char *file, const char *format,
                        const installed *done)
 {
 	_cleanup_(buf_free) buf b = BUF_INIT(SIZE_MAX), line = BUF_INIT(SIZE_MAX);
 	js_open(&b, NULL, '{');
 	js_text(&b, "file", file);
-	js_bool(&b, "verbatim", report->verbatim != 0);
-	js_open(&b, "losses", '{');
-	for (size_t i = 0; i < report->loss_count; i++)
-		js_u64(&b, report->losses[i]->what, report->losses[i]->count);
-	js_close(&b, '}');
-	js_str(&b, "place", report->path);
+	if (report != NULL) {
+		js_bool(&b, "verbatim", report->verbatim != 0);
+		js_open(&b, "losses", '{');
+		for (size_t i = 0; i < report->loss_count; i++)
+			js_u64(&b, report->losses[i]->what, report->losses[i]->count);
+		js_close(&b, '}');
+		js_str(&b, "place", report->path);
+	}
 	if (done != NULL) {
 		install_command(&line, report, format, file);
 		js_text(&b, "state", done->same ? "same" : "new");
@@ -71,6 +75,16 @@ static void report_put(const sheaf_export_report *report, const char *file, cons
 	js_close(&b, '}');
 	buf_char(&b, '\n');
 	print_out(&b);
+}
+
+/* A page for people, or a file for another agent. */
+static int export_to(cli *c, sheaf_session *session, const sheaf_export_options *how, target *t,
+                     sheaf_export_report **report)
+{
+	place at = {.branch = how->branch, .leaf = how->leaf};
+	if (given(c, OPT_HTML))
+		return html_export(c, session, &at, target_write, t);
+	return sheaf_export(report, session, how, target_write, t, &c->err);
 }
 
 int export_file(cli *c, sheaf_session *session, const sheaf_export_options *how, const char *file,
@@ -83,7 +97,7 @@ int export_file(cli *c, sheaf_session *session, const sheaf_export_options *how,
 	target t = {.fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode)};
 	if (t.fd < 0)
 		return fail_with(c, SHEAF_STORAGE, NULL, "%s: %s", beside, strerror(errno));
-	int rc = sheaf_export(report, session, how, target_write, &t, &c->err);
+	int rc = export_to(c, session, how, &t, report);
 	if (close(t.fd) != 0 && t.code == 0)
 		t.code = errno;
 	if (rc == 0 && t.code == 0 && rename(beside, file) != 0)
@@ -93,7 +107,7 @@ int export_file(cli *c, sheaf_session *session, const sheaf_export_options *how,
 	(void)unlink(beside);
 	if (t.code != 0)
 		return fail_with(c, SHEAF_STORAGE, NULL, "%s: %s", file, strerror(t.code));
-	return fail(c);
+	return c->err.code != 0 ? fail(c) : fail_memory(c);
 }
 
 /* ---- Where its agent looks for it -------------------------------------------- */
@@ -191,13 +205,14 @@ static int write_out(cli *c, sheaf_session *session, const sheaf_export_options 
 			return rc;
 	} else {
 		target t = {.fd = STDOUT_FILENO};
-		int rc = sheaf_export(&report, session, how, target_write, &t, &c->err);
+		int rc = export_to(c, session, how, &t, &report);
 		if (rc != 0 && t.code != 0)
 			return fail_with(c, SHEAF_STORAGE, NULL, "%s", strerror(t.code));
 		if (rc != 0)
-			return fail(c);
+			return c->err.code != 0 ? fail(c) : fail_memory(c);
 	}
-	losses_say(c, report);
+	if (report != NULL)
+		losses_say(c, report);
 	if (c->json)
 		report_put(report, file, NULL, NULL);
 	return 0;
@@ -208,8 +223,12 @@ int cmd_export(cli *c)
 	_cleanup_(session_closep) sheaf_session *session = NULL;
 	sheaf_export_options how = SHEAF_EXPORT_OPTIONS_INIT;
 	place at;
-	if (!given(c, OPT_FORMAT))
-		return usage(c, "export needs a --format");
+	if (given(c, OPT_FORMAT) == given(c, OPT_HTML))
+		return usage(c, "export needs a --format, or --html");
+	if (given(c, OPT_HTML) && given(c, OPT_INSTALL))
+		return usage(c, "--install is for agents: it needs a --format");
+	if (given(c, OPT_HTML) && !given(c, OPT_OUTPUT) && c->screen.tty)
+		return usage(c, "--html is for a browser: it needs -o FILE, or a pipe");
 	if (given(c, OPT_INSTALL) && given(c, OPT_OUTPUT))
 		return usage(c, "either -o FILE or --install");
 	if (given(c, OPT_CWD) && !given(c, OPT_INSTALL))
@@ -219,9 +238,12 @@ int cmd_export(cli *c)
 	int rc = open_for_reading(c, c->words[0], &session);
 	if (rc == 0)
 		rc = find_place(c, session, &at);
+	if (rc == 0 && given(c, OPT_HTML))
+		rc = load_models(c);
 	if (rc != 0)
 		return rc;
-	how.format = sheaf_str_of(c->values[OPT_FORMAT]);
+	if (given(c, OPT_FORMAT))
+		how.format = sheaf_str_of(c->values[OPT_FORMAT]);
 	how.branch = at.branch;
 	how.leaf = at.leaf;
 	return given(c, OPT_INSTALL) ? install(c, session, &how) : write_out(c, session, &how);

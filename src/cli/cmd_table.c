@@ -71,6 +71,7 @@ static const opt options_import[] = {
 
 static const opt options_export[] = {
 	{OPT_FORMAT, 'f', "format", "FORMAT", "for whom", AGENTS " jsonl markdown"},
+	{OPT_HTML, 0, "html", NULL, "one page to read in a browser, with the whole tree", NULL},
 	{OPT_OUTPUT, 'o', "output", "FILE", "into this file instead of stdout", NULL},
 	{OPT_INSTALL, 'i', "install", NULL, "where that agent looks for it, to go on there", NULL},
 	{OPT_CWD, 'C', "cwd", "DIR", "with --install: as a session about this directory", NULL},
@@ -411,7 +412,8 @@ const command commands[] = {
 		.name = "export",
 		.brief = "write a session for another agent or for people",
 		.synopsis = "export SESSION --format FORMAT [-o FILE]\n"
-			    "export SESSION --format FORMAT --install",
+			    "export SESSION --format FORMAT --install\n"
+			    "export SESSION --html -o FILE",
 		.about =
 			"A session that was imported from the same format and not changed since comes\n"
 			"out byte for byte. Otherwise it is converted, and what the format cannot hold\n"
@@ -419,8 +421,13 @@ const command commands[] = {
 			"\n"
 			"--install puts it where that agent looks for it, and says with which command it\n"
 			"goes on there. A file that is there with other content is left as it is (exit\n"
-			"code 3).",
-		.examples = "sheaf export demo --format markdown\n"
+			"code 3).\n"
+			"\n"
+			"--html writes one page for a browser that needs nothing else, no network: the\n"
+			"whole tree, search, folds, tools, differences, usage. --branch and --leaf say\n"
+			"which path it shows first.",
+		.examples = "sheaf export demo --html -o demo.html\n"
+			    "sheaf export demo --format markdown\n"
 			    "sheaf export pi.01a1dc48 --format claude-code --install\n"
 			    "sheaf export demo --format jsonl --branch try-2\n"
 			    "sheaf export pi.01a1dc48 --format pi -o session.jsonl",
