@@ -8,6 +8,7 @@
 #   tests/property/test_<name>.c       test_property_<name>      label property
 #   tests/servers/test_<name>.c        test_servers_<name> URL   label servers (see below)
 #   tests/agent                        agent-driver, run.py      label agent
+#   tests/html                         run.py                    label html
 #   tests/cli/<name>.bats              (bats)                    label cli
 #   examples/<name>.c                  example_<name>            label example
 #   bench/*.c                          sheaf-bench               label bench
@@ -140,6 +141,15 @@ if(EXISTS ${tests_dir}/agent/driver.c)
   foreach(format anthropic openai_chat openai_responses gemini client example)
     sheaf_test(agent_${format} agent 120 ${Python3_EXECUTABLE} ${tests_dir}/agent/run.py
                $<TARGET_FILE:agent-driver> -k Test_${format}.)
+  endforeach()
+endif()
+
+# Exported pages in a real browser.
+if(TARGET sheaf_cli)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  foreach(part page xss)
+    sheaf_test(html_${part} html 180 ${Python3_EXECUTABLE} ${tests_dir}/html/run.py
+               $<TARGET_FILE:sheaf_cli> Test_${part})
   endforeach()
 endif()
 

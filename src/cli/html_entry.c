@@ -167,22 +167,22 @@ static void put_compaction(html_page *p, const sheaf_entry *e)
 	what = what.ptr != NULL ? what : SHEAF_STR("{}");
 	uint64_t before = body_number(what, "tokens_before");
 	uint64_t after = body_number(what, "tokens_after"), kept;
-	buf_lit(out, "<p class=\"note\">The model goes on from a summary");
+	buf_lit(out, "<p class=\"note\">From here on the model sees a summary");
 	if (before != 0) {
 		buf_lit(out, " of ");
 		html_number(out, before);
 		buf_lit(out, " tokens");
 	}
 	if (after != 0) {
-		buf_lit(out, ", now ");
+		buf_lit(out, " in ");
 		html_number(out, after);
 	}
 	if (e->target_id.len != 0 && map_get(&p->index.ids, e->target_id, &kept)) {
-		buf_lit(out, ", and keeps what was said from ");
+		buf_lit(out, " and what was said from ");
 		html_link(out, p->index.nodes[kept].seq);
 		buf_lit(out, " on");
 	}
-	buf_lit(out, ". All that was said before is above.</p>");
+	buf_lit(out, ". All of it is still above.</p>");
 	buf_lit(out, "<details class=\"aside\"><summary><span class=\"name\">Summary</span> <span "
 	             "class=\"brief\">");
 	html_line(out, e->text, 120);
@@ -281,6 +281,8 @@ static void put_heading(html_page *p, const sheaf_entry *e, const html_node *n)
 		buf_lit(out, "<h2>Developer</h2>");
 	} else if (n->goes_on) {
 		buf_lit(out, "<h2 class=\"away\">Assistant, going on</h2>");
+	} else if (n->look == LOOK_CUSTOM) {
+		buf_lit(out, "<h2 class=\"away\">Beside</h2>");
 	} else {
 		buf_format(out, "<h2>%s</h2>", look_titles[n->look]);
 	}

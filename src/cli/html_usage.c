@@ -5,7 +5,8 @@
 
 #define BARS_MAX 96u /* more turns than this share bars */
 #define CHART_HEIGHT 100u
-#define BAR_WIDTH 10u
+#define BAR_WIDTH 10u  /* in the chart's own units … */
+#define BAR_PIXELS 26u /* … and on a screen, if there is room */
 
 static void report_freep(sheaf_usage_report **report)
 {
@@ -82,23 +83,16 @@ static double put_rect(buf *out, const char *class, size_t column, double y, dou
 	return y - height;
 }
 
-static void put_bar(html_page *p, size_t column, const sheaf_usage_row *row,
-                    const sheaf_usage_sum *sum, uint64_t most)
+/* A bar leads to its turn and says in words what it shows. */
+static bool open_bar(html_page *p, size_t column, sheaf_str key, const sheaf_usage_sum *sum)
 {
 	buf *out = &p->out;
 	const sheaf_usage *u = &sum->tokens;
-	double scale = (double)CHART_HEIGHT / (double)most, y = CHART_HEIGHT;
 	uint64_t at;
-	bool found = map_get(&p->index.ids, row->key, &at);
+	bool found = map_get(&p->index.ids, key, &at);
 	if (found)
 		buf_format(out, "<a href=\"#e%llu\">", (unsigned long long)p->index.nodes[at].seq);
-	buf_format(out, "<g><rect class=\"hit\" x=\"%zu\" y=\"0\" width=\"%u\" height=\"%u\"/>",
-	           column * BAR_WIDTH, BAR_WIDTH, CHART_HEIGHT);
-	y = put_rect(out, "u-read", column, y, (double)u->cache_read * scale);
-	y = put_rect(out, "u-write", column, y, (double)writes(u) * scale);
-	y = put_rect(out, "u-in", column, y, (double)u->input * scale);
-	put_rect(out, "u-out", column, y, (double)u->output * scale);
-	buf_lit(out, "<title>");
+	buf_lit(out, "<g><title>");
 	html_number(out, plus(plus(u->input, u->cache_read), writes(u)));
 	buf_lit(out, " in (");
 	html_number(out, u->cache_read);
@@ -106,9 +100,37 @@ static void put_bar(html_page *p, size_t column, const sheaf_usage_row *row,
 	html_number(out, u->output);
 	buf_lit(out, " out, ");
 	put_cost(out, sum);
-	buf_lit(out, "</title></g>");
-	if (found)
-		buf_lit(out, "</a>");
+	buf_format(out,
+	           "</title><rect class=\"hit\" x=\"%zu\" y=\"0\" width=\"%u\" height=\"%u\"/>",
+	           column * BAR_WIDTH, BAR_WIDTH, CHART_HEIGHT);
+	return found;
+}
+
+static void close_bar(buf *out, bool found)
+{
+	buf_str(out, found ? SHEAF_STR("</g></a>") : SHEAF_STR("</g>"));
+}
+
+static void put_tokens(html_page *p, size_t column, sheaf_str key, const sheaf_usage_sum *sum,
+                       uint64_t most)
+{
+	const sheaf_usage *u = &sum->tokens;
+	double scale = (double)CHART_HEIGHT / (double)most, y = CHART_HEIGHT;
+	bool found = open_bar(p, column, key, sum);
+	y = put_rect(&p->out, "u-read", column, y, (double)u->cache_read * scale);
+	y = put_rect(&p->out, "u-write", column, y, (double)writes(u) * scale);
+	y = put_rect(&p->out, "u-in", column, y, (double)u->input * scale);
+	put_rect(&p->out, "u-out", column, y, (double)u->output * scale);
+	close_bar(&p->out, found);
+}
+
+static void put_money(html_page *p, size_t column, sheaf_str key, const sheaf_usage_sum *sum,
+                      sheaf_money most)
+{
+	bool found = open_bar(p, column, key, sum);
+	put_rect(&p->out, "u-cost", column, CHART_HEIGHT,
+	         (double)CHART_HEIGHT * (double)sum->cost / (double)most);
+	close_bar(&p->out, found);
 }
 
 /* The rows of one bar, as one. */
@@ -122,33 +144,60 @@ static sheaf_usage_sum bucket(const sheaf_usage_report *r, size_t from, size_t t
 	return sum;
 }
 
-static void put_chart(html_page *p, const sheaf_usage_report *r)
+static void open_svg(buf *out, const char *class, const char *label, size_t bars)
 {
-	buf *out = &p->out;
-	size_t share = (r->count + BARS_MAX - 1) / BARS_MAX, bars = (r->count + share - 1) / share;
-	uint64_t most = 1;
-	for (size_t i = 0; i < bars; i++) {
-		size_t end = (i + 1) * share < r->count ? (i + 1) * share : r->count;
-		sheaf_usage_sum sum = bucket(r, i * share, end);
-		most = total(&sum.tokens) > most ? total(&sum.tokens) : most;
-	}
 	buf_format(out,
-	           "<figure class=\"chart\"><svg role=\"img\" aria-label=\"Tokens of each turn\" "
+	           "<svg class=\"%s\" role=\"img\" aria-label=\"%s\" width=\"%zu\" "
 	           "viewBox=\"0 0 %zu %u\" preserveAspectRatio=\"none\">",
-	           (bars > 12 ? bars : 12) * BAR_WIDTH, CHART_HEIGHT);
-	for (size_t i = 0; i < bars; i++) {
-		size_t end = (i + 1) * share < r->count ? (i + 1) * share : r->count;
-		sheaf_usage_sum sum = bucket(r, i * share, end);
-		put_bar(p, i, r->rows[i * share], &sum, most);
-	}
-	buf_lit(out, "</svg><figcaption><span class=\"key u-out\">output</span><span class=\"key "
-	             "u-in\">input</span><span class=\"key u-write\">into the cache</span><span "
-	             "class=\"key u-read\">from the cache</span><span class=\"max\">");
+	           class, label, bars * BAR_PIXELS, bars * BAR_WIDTH, CHART_HEIGHT);
+}
+
+static void put_keys(buf *out, size_t share, uint64_t most, sheaf_money dearest)
+{
+	char text[SHEAF_MONEY_ROOM];
+	buf_lit(out, "<figcaption><span class=\"key u-out\">output</span><span class=\"key u-in\">"
+	             "input</span><span class=\"key u-write\">into the cache</span><span "
+	             "class=\"key u-read\">from the cache</span>");
+	if (dearest > 0)
+		buf_lit(out, "<span class=\"key u-cost\">cost</span>");
+	buf_lit(out, "<span>");
 	if (share > 1)
 		buf_format(out, "%zu turns a bar, ", share);
-	buf_lit(out, "tallest ");
+	buf_lit(out, "at most ");
 	html_tokens(out, most);
-	buf_lit(out, " tokens</span></figcaption></figure>\n");
+	buf_lit(out, " tokens");
+	if (dearest > 0) {
+		sheaf_money_format(text, dearest);
+		buf_format(out, " and %s", text);
+	}
+	buf_lit(out, "</span></figcaption>");
+}
+
+static void put_chart(html_page *p, const sheaf_usage_report *r)
+{
+	sheaf_usage_sum sums[BARS_MAX];
+	size_t share = (r->count + BARS_MAX - 1) / BARS_MAX, bars = (r->count + share - 1) / share;
+	uint64_t most = 1;
+	sheaf_money dearest = 0;
+	for (size_t i = 0; i < bars; i++) {
+		size_t end = (i + 1) * share < r->count ? (i + 1) * share : r->count;
+		sums[i] = bucket(r, i * share, end);
+		most = total(&sums[i].tokens) > most ? total(&sums[i].tokens) : most;
+		dearest = sums[i].cost > dearest ? sums[i].cost : dearest;
+	}
+	buf_lit(&p->out, "<figure class=\"chart\">");
+	open_svg(&p->out, "tokens", "Tokens of each turn", bars);
+	for (size_t i = 0; i < bars; i++)
+		put_tokens(p, i, r->rows[i * share]->key, &sums[i], most);
+	buf_lit(&p->out, "</svg>");
+	if (dearest > 0) {
+		open_svg(&p->out, "cost", "Cost of each turn", bars);
+		for (size_t i = 0; i < bars; i++)
+			put_money(p, i, r->rows[i * share]->key, &sums[i], dearest);
+		buf_lit(&p->out, "</svg>");
+	}
+	put_keys(&p->out, share, most, dearest);
+	buf_lit(&p->out, "</figure>\n");
 }
 
 /* ---- The table ------------------------------------------------------------------------ */
@@ -162,13 +211,15 @@ static void put_cell(buf *out, uint64_t number)
 
 static void put_models(buf *out, const sheaf_usage_report *r)
 {
-	buf_lit(out, "<div class=\"wide\" tabindex=\"0\"><table class=\"models\"><thead><tr>"
-	             "<th scope=\"col\">Model</th><th scope=\"col\" class=\"r\">Replies</th>"
-	             "<th scope=\"col\" class=\"r\">Input</th>"
-	             "<th scope=\"col\" class=\"r\">From cache</th>"
-	             "<th scope=\"col\" class=\"r\">Into cache</th>"
-	             "<th scope=\"col\" class=\"r\">Output</th>"
-	             "<th scope=\"col\" class=\"r\">Cost</th></tr></thead><tbody>");
+	buf_lit(out,
+	        "<details class=\"aside\"><summary><span class=\"name\">By model</span></summary>"
+	        "<div class=\"wide\" tabindex=\"0\"><table class=\"models\"><thead><tr>"
+	        "<th scope=\"col\">Model</th><th scope=\"col\" class=\"r\">Replies</th>"
+	        "<th scope=\"col\" class=\"r\">Input</th>"
+	        "<th scope=\"col\" class=\"r\">From cache</th>"
+	        "<th scope=\"col\" class=\"r\">Into cache</th>"
+	        "<th scope=\"col\" class=\"r\">Output</th>"
+	        "<th scope=\"col\" class=\"r\">Cost</th></tr></thead><tbody>");
 	for (size_t i = 0; i < r->count; i++) {
 		sheaf_usage_sum sum = both(&r->rows[i]->own, &r->rows[i]->inherited);
 		buf_lit(out, "<tr><th scope=\"row\">");
@@ -186,7 +237,7 @@ static void put_models(buf *out, const sheaf_usage_report *r)
 		put_cost(out, &sum);
 		buf_lit(out, "</td></tr>");
 	}
-	buf_lit(out, "</tbody></table></div>");
+	buf_lit(out, "</tbody></table></div></details>");
 }
 
 int html_usage(html_page *p)

@@ -20,7 +20,7 @@ FLAGS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
     "--disable-dev-shm-usage", "--disable-extensions", "--mute-audio", "--hide-scrollbars",
-    "--font-render-hinting=none", "--force-color-profile=srgb", "--remote-debugging-pipe",
+    "--font-render-hinting=none", "--force-color-profile=srgb", "--renderer-process-limit=1", "--in-process-gpu", "--remote-debugging-pipe",
 ]
 PATIENCE = 30  # seconds that one answer may take
 
@@ -52,7 +52,7 @@ class Browser:
         os.close(to_read)
         os.close(from_write)
         self.out, self.into = to_write, from_read
-        self.rest, self.ready, self.number, self.pages = b"", [], 0, {}
+        self.rest, self.number, self.pages, self.context = b"", 0, {}, None
         self.call("Browser.getVersion")
 
     def __enter__(self):
@@ -122,8 +122,17 @@ class Browser:
                 return
             self.dispatch(message)
 
+    def forget(self):
+        """From here on nothing is remembered of what was opened before, and that is closed."""
+        if self.context:
+            self.call("Target.disposeBrowserContext", browserContextId=self.context)
+        self.pages.clear()
+        self.context = self.call("Target.createBrowserContext")["browserContextId"]
+
     def open(self, url, width=1280, height=900, dark=False, scripts=True, scale=1):
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        if not self.context:
+            self.forget()
+        target = self.call("Target.createTarget", url="about:blank", browserContextId=self.context)["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         page = Page(self, session, target)
         self.pages[session] = page
@@ -207,7 +216,7 @@ class Page:
     def wait(self, expression):
         self.until(lambda: self.run(expression), expression)
 
-    def press(self, key, text=None, code=0, modifiers=0):
+    def press(self, key, modifiers=0):
         named = {"Enter": 13, "Escape": 27, "Tab": 9}
         text = {"Enter": "\r"}.get(key, key if len(key) == 1 else None)
         params = {"key": key, "windowsVirtualKeyCode": named.get(key, ord(key[0].upper())), "modifiers": modifiers}

@@ -142,6 +142,25 @@
 				item.scrollIntoView({ block: "nearest" });
 			}
 		}
+		/* What comes into view gets its real size only then: it goes there again until it stays. A
+		 * reader who moves meanwhile is not pulled back. */
+		let going = 0;
+		function bring(element, block) {
+			const mine = ++going;
+			let last = NaN, still = 0, frames = 0;
+			function again() {
+				if (mine !== going || still > 2 || ++frames > 60)
+					return;
+				element.scrollIntoView({ block });
+				const now = element.getBoundingClientRect().top;
+				still = Math.abs(now - last) < 1 ? still + 1 : 0;
+				last = now;
+				requestAnimationFrame(again);
+			}
+			again();
+		}
+		for (const type of ["wheel", "touchmove", "pointerdown", "keydown"])
+			addEventListener(type, () => going++, { passive: true, capture: true });
 		function go(at, leaf) {
 			const entry = entries.get(at);
 			if (!entry)
@@ -152,7 +171,7 @@
 			openAround(element);
 			settle(at);
 			(element.closest("article") || element).setAttribute("tabindex", "-1");
-			element.scrollIntoView({ block: "start" });
+			bring(element, "start");
 			(element.closest("article") || element).focus({ preventScroll: true });
 		}
 		/* #e12, or the id of an entry, or a beginning of it that no other has. */
@@ -269,7 +288,7 @@
 				show(entries.get(at).last);
 			openAround(range.startContainer.parentElement);
 			settle(at);
-			range.startContainer.parentElement.scrollIntoView({ block: "center" });
+			bring(range.startContainer.parentElement, "center");
 			paint();
 			tell(field.value);
 		}
@@ -362,7 +381,9 @@
 			},
 			t: () => {
 				showTree(true);
-				(nodes.get(here) || tree.querySelector(".tree li"))?.firstElementChild.focus();
+				const seen = [...tree.querySelectorAll(".tree li")].filter((item) => item.checkVisibility());
+				const near = seen.findLast((item) => Number(item.firstElementChild.hash.slice(2)) <= here);
+				(near || seen[0])?.firstElementChild.focus();
 			},
 			"/": () => field.focus(),
 			"?": () => $("help").showModal(),
