@@ -127,10 +127,34 @@ void html_brief(buf *out, const sheaf_part *part)
 	html_line(out, part->input, PREVIEW_BYTES);
 }
 
+/* The beginning of a text without the marks of Markdown that stand in the way of reading it. */
+static void preview_text(buf *out, sheaf_str text)
+{
+	_cleanup_(buf_free) buf bare = BUF_INIT(SIZE_MAX);
+	text = html_trim(text);
+	sheaf_str cut = utf8_cut(text, PREVIEW_BYTES);
+	size_t at = 0;
+	while (at < cut.len && (cut.ptr[at] == '#' || cut.ptr[at] == ' ' || cut.ptr[at] == '>'))
+		at++;
+	for (; at < cut.len; at++) {
+		bool strong = cut.ptr[at] == '*' && at + 1 < cut.len && cut.ptr[at + 1] == '*';
+		at += strong;
+		if (!strong && cut.ptr[at] != '`')
+			buf_char(&bare, cut.ptr[at]);
+	}
+	html_line(out, buf_view(&bare), PREVIEW_BYTES);
+	if (cut.len < text.len)
+		buf_lit(out, "…");
+	if (bare.status != 0 && out->status == 0)
+		out->status = bare.status;
+}
+
 static void preview_part(buf *out, const sheaf_part *part)
 {
 	switch (part->kind) {
 	case SHEAF_PART_TEXT:
+		preview_text(out, part->text);
+		break;
 	case SHEAF_PART_TOOL_RESULT:
 		html_line(out, html_trim(part->text), PREVIEW_BYTES);
 		break;

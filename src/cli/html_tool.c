@@ -277,12 +277,28 @@ static const sheaf_part *answer_of(html_page *p, const html_call *call, sheaf_st
 	return NULL;
 }
 
-static void put_summary(buf *out, sheaf_str name, sheaf_str brief, const sheaf_part *answer,
-                        bool waits)
+/* What a command is for, in the words of who calls it. */
+static void put_why(buf *out, sheaf_str input)
+{
+	_cleanup_(json_freep) json_doc *doc = NULL;
+	if (json_parse(&doc, input, NULL) != 0)
+		return;
+	sheaf_str why = json_string(json_get(json_root(doc), "description"));
+	if (why.len == 0 || FIRST_OF(json_root(doc), names_command).ptr == NULL)
+		return;
+	buf_lit(out, " <span class=\"why\">");
+	html_line(out, why, 200);
+	buf_lit(out, "</span>");
+}
+
+static void put_summary(buf *out, sheaf_str name, sheaf_str input, sheaf_str brief,
+                        const sheaf_part *answer, bool waits)
 {
 	buf_lit(out, "<summary><span class=\"name\">");
 	html_line(out, name, 120);
-	buf_lit(out, "</span> <span class=\"brief\">");
+	buf_lit(out, "</span>");
+	put_why(out, input);
+	buf_lit(out, " <span class=\"brief\">");
 	buf_str(out, brief); /* it is HTML already */
 	buf_lit(out, "</span>");
 	if (answer != NULL && answer->is_error == 1)
@@ -335,7 +351,7 @@ void html_call_put(html_page *p, const sheaf_part *part)
 	bool failed = answer != NULL && answer->is_error == 1;
 	buf_format(out, "<details class=\"tool%s\"%s>", failed ? " bad" : "",
 	           lines <= OPEN_LINES ? " open" : "");
-	put_summary(out, part->name, buf_view(&brief), answer,
+	put_summary(out, part->name, part->input, buf_view(&brief), answer,
 	            call == NULL || call->answer == NONE);
 	buf_str(out, buf_view(&input));
 	put_subagent(out, call);
@@ -355,7 +371,8 @@ void html_answer_put(html_page *p, const sheaf_part *part)
 	buf *out = &p->out;
 	buf_format(out, "<details class=\"tool%s\"%s>", part->is_error == 1 ? " bad" : "",
 	           answer_lines(part) <= OPEN_LINES ? " open" : "");
-	put_summary(out, name, call != NULL ? call->brief : SHEAF_STR(""), part, false);
+	put_summary(out, name, SHEAF_STR(""), call != NULL ? call->brief : SHEAF_STR(""), part,
+	            false);
 	buf_lit(out, "<div class=\"out\">");
 	put_answer(out, part);
 	buf_lit(out, "</div></details>");

@@ -6,7 +6,7 @@
 #define BARS_MAX 96u /* more turns than this share bars */
 #define CHART_HEIGHT 100u
 #define BAR_WIDTH 10u  /* in the chart's own units … */
-#define BAR_PIXELS 26u /* … and on a screen, if there is room */
+#define BAR_PIXELS 32u /* … and on a screen, if there is room */
 
 static void report_freep(sheaf_usage_report **report)
 {
@@ -261,8 +261,10 @@ int html_usage(html_page *p)
 	buf_lit(out, " tokens · ");
 	put_cost(out, &sum);
 	buf_lit(out, "</span></summary>");
-	put_tiles(out, &sum);
+	buf_lit(out, "<div class=\"figures\">");
 	put_chart(p, turns);
+	put_tiles(out, &sum);
+	buf_lit(out, "</div>");
 	put_models(out, models);
 	if (sum.unpriced != 0)
 		buf_lit(out,

@@ -107,14 +107,20 @@
 				fold.open = changed[name] === 1;
 		}
 		let saving = 0;
+		function save() {
+			clearTimeout(saving);
+			saving = 0;
+			memory.write(key, changed);
+		}
+		addEventListener("pagehide", () => saving && save());
 		function note(fold) {
 			const name = names.get(fold);
 			if (fold.open === written.get(fold))
 				delete changed[name];
 			else
 				changed[name] = fold.open ? 1 : 0;
-			clearTimeout(saving);
-			saving = setTimeout(() => memory.write(key, changed), 50);
+			if (saving === 0)
+				saving = setTimeout(save, 200);
 		}
 		main.addEventListener("toggle", (event) => {
 			if (names.has(event.target))
@@ -147,14 +153,14 @@
 		let going = 0;
 		function bring(element, block) {
 			const mine = ++going;
-			let last = NaN, still = 0, frames = 0;
+			const top = () => element.getBoundingClientRect().top;
+			let still = 0, frames = 0;
 			function again() {
-				if (mine !== going || still > 2 || ++frames > 60)
+				if (mine !== going || still > 8 || ++frames > 120)
 					return;
+				const before = top();
 				element.scrollIntoView({ block });
-				const now = element.getBoundingClientRect().top;
-				still = Math.abs(now - last) < 1 ? still + 1 : 0;
-				last = now;
+				still = Math.abs(top() - before) < 1 ? still + 1 : 0;
 				requestAnimationFrame(again);
 			}
 			again();
