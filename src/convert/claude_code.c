@@ -305,5 +305,6 @@ const converter convert_claude_code = {
 	.done = cc_done,
 	.write = cc_write,
 	.place = cc_place,
+	.tree = true,
 	.places = {"projects"},
 };

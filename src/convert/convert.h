@@ -37,8 +37,10 @@ typedef struct converter {
 	void (*done)(import *im); /* frees what im->state holds beside the arena; it may be NULL */
 	int (*write)(export *ex);
 	int (*place)(export *ex); /* calls export_place() */
-	bool bound;               /* its agent goes on only in the directory that the file names */
-	const char *places[4];    /* below is.home, where its agent keeps sessions */
+	bool tree;                /* it holds all branches */
+	bool adds;  /* its documents end with the list of messages: what is new is added to it */
+	bool bound; /* its agent goes on only in the directory that the file names */
+	const char *places[4];        /* below is.home, where its agent keeps sessions */
 	const struct converter *also; /* the same format in files of another make, or NULL */
 } converter;
 
@@ -169,7 +171,7 @@ struct import {
 /*
  * An export in progress. What came from the same format and is unchanged was
  * written by the framework: a log's converter is asked only for the records
- * after `from_seq`, a document's for all of it.
+ * after `from_seq`, as is one that adds to a document; others for all of it.
  */
 struct export
 {

@@ -178,10 +178,18 @@ static int same_write(export *ex, const imported *was, bool *done)
 		return 0;
 	if (ex->how->bound && !str_eq(ex->cwd, ex->head->info->cwd))
 		return 0;
+	bool grows = log ? !was->open_end : ex->how->adds && was->pieces != 0;
 	int rc = imported_changed(ex, was, &changed);
-	if (rc != 0 || (changed && (!log || was->open_end)))
+	if (rc != 0 || (changed && !grows))
+		return rc;
+	bool asked = ex->options.leaf.len != 0 || ex->options.branch.len != 0, passed = true;
+	if (!ex->how->tree && (changed || asked))
+		rc = imported_passed(ex, was, &passed);
+	if (rc != 0 || !passed)
 		return rc;
 	rc = pieces_write(ex, was);
+	if (rc == 0 && !changed)
+		rc = tail_write(ex, was);
 	*done = !changed;
 	ex->inside->report->is.verbatim = !changed;
 	ex->from_seq = was->seq;
@@ -204,7 +212,8 @@ static int export_run(export *ex)
 	if (ex->how->write == NULL)
 		return err_set(ex->err, SHEAF_UNSUPPORTED, "%s cannot be written",
 		               ex->how->is.title);
-	return ex->how->write(ex);
+	rc = ex->how->write(ex);
+	return rc == 0 && ex->from_seq != 0 ? tail_write(ex, &was) : rc;
 }
 
 static void inside_free(export_inside *in)

@@ -38,7 +38,11 @@ int imported_find(export *ex, imported *was);
 /* Whether anything came after it that the source does not know. */
 int imported_changed(export *ex, const imported *was, bool *changed);
 
-/* Writes the pieces as they were. */
+/* Whether the path asked for goes through where the import ended. */
+int imported_passed(export *ex, const imported *was, bool *passed);
+
+/* Writes the pieces as they were; then what is behind the last of them. */
 int pieces_write(export *ex, const imported *was);
+int tail_write(export *ex, const imported *was);
 
 #endif

@@ -66,6 +66,37 @@ int imported_changed(export *ex, const imported *was, bool *changed)
 	return rc;
 }
 
+/* Where the import left the conversation: the entry that came or was named last. */
+static int imported_leaf(export *ex, const imported *was, char out[SHEAF_ID_ROOM])
+{
+	_cleanup_(recordsp_free) sheaf_records *last = NULL;
+	sheaf_read_options how = SHEAF_READ_OPTIONS_INIT;
+	how.backward = 1;
+	how.limit = 1;
+	how.from_seq = was->seq;
+	how.kinds = SHEAF_KINDS_ENTRIES | SHEAF_KIND_BIT(SHEAF_KIND_LEAF);
+	out[0] = '\0';
+	int rc = sheaf_session_records(&last, ex->session, &how, ex->err);
+	if (rc == 0 && last->count != 0)
+		str_copy_cut(out, SHEAF_ID_ROOM,
+		             last->items[0]->kind == SHEAF_KIND_LEAF ? last->items[0]->target_id
+		                                                     : last->items[0]->id);
+	return rc;
+}
+
+int imported_passed(export *ex, const imported *was, bool *passed)
+{
+	const sheaf_records *path;
+	char leaf[SHEAF_ID_ROOM];
+	int rc = imported_leaf(ex, was, leaf);
+	if (rc == 0)
+		rc = export_path(ex, &path);
+	*passed = rc == 0 && leaf[0] == '\0';
+	for (size_t i = 0; rc == 0 && !*passed && i < path->count; i++)
+		*passed = str_is(path->items[i]->id, leaf);
+	return rc;
+}
+
 /* ---- Pieces --------------------------------------------------------------- */
 
 static int digit(char c)
@@ -131,22 +162,27 @@ typedef struct between {
 	bool inside; /* a piece goes on in the next record: there is none before that */
 } between;
 
+static bool between_next(between *b)
+{
+	sheaf_str item, count, form;
+	size_t at = 0;
+	if (!elements_next(b->list, &b->at, &item))
+		return false;
+	sheaf_str inside = members_inside(item);
+	(void)elements_next(inside, &at, &b->now);
+	if (elements_next(inside, &at, &count))
+		b->left = number_read(count);
+	b->hex = elements_next(inside, &at, &form);
+	return true;
+}
+
 static int between_write(export *ex, between *b)
 {
-	sheaf_str item, text;
+	sheaf_str text;
 	if (b->list.ptr == NULL)
 		return 0;
-	if (b->left == 0) {
-		size_t at = 0;
-		if (!elements_next(b->list, &b->at, &item))
-			return err_set(ex->err, SHEAF_DAMAGED,
-			               "the text between the parts is missing");
-		sheaf_str inside = members_inside(item), count, form;
-		(void)elements_next(inside, &at, &b->now);
-		if (elements_next(inside, &at, &count))
-			b->left = number_read(count);
-		b->hex = elements_next(inside, &at, &form);
-	}
+	if (b->left == 0 && !between_next(b))
+		return err_set(ex->err, SHEAF_DAMAGED, "the text between the parts is missing");
 	if (b->left == 0 || b->now.ptr == NULL)
 		return err_set(ex->err, SHEAF_DAMAGED,
 		               "the text between the parts is not readable");
@@ -209,5 +245,13 @@ int pieces_write(export *ex, const imported *was)
 	if (rc == 0 && count != was->pieces)
 		rc = err_set(ex->err, SHEAF_DAMAGED, "%llu of %llu parts of the source are there",
 		             (unsigned long long)count, (unsigned long long)was->pieces);
-	return rc == 0 ? between_write(ex, &b) : rc;
+	return rc;
+}
+
+int tail_write(export *ex, const imported *was)
+{
+	between b = {.list = was->between};
+	while (between_next(&b))
+		; /* the last one */
+	return b.now.ptr != NULL ? between_write(ex, &b) : 0;
 }

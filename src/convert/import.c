@@ -234,8 +234,22 @@ static bool is_refusal(int rc)
 	       rc == SHEAF_TOO_LARGE || rc == SHEAF_NOT_FOUND;
 }
 
+static void recordsp_free(sheaf_records **records)
+{
+	sheaf_records_free(*records);
+}
+
+/* Whether the session has this entry of its own: it was exported, and comes back. */
+static bool is_own(import *im, sheaf_str id)
+{
+	_cleanup_(recordsp_free) sheaf_records *there = NULL;
+	sheaf_error mine;
+	return sheaf_session_get(&there, im->inside->session, id, &mine) == 0 &&
+	       members_find(there->items[0]->body, "origin").ptr == NULL;
+}
+
 /* What is refused is kept as a source: origin and source have the same members. {NULL,0}: another
- * record has the piece. */
+ * record has the piece. `why` NULL: nothing is wrong with it. */
 static int keep_refused(import *im, const waiting *w, int64_t time_us, sheaf_str origin,
                         const char *why)
 {
@@ -243,7 +257,7 @@ static int keep_refused(import *im, const waiting *w, int64_t time_us, sheaf_str
 	char id[SHEAF_ID_ROOM];
 	uint64_t line = im->line;
 	im->line = w->line;
-	int rc = import_problem(im, "kept as it is: %s", why);
+	int rc = why != NULL ? import_problem(im, "kept as it is: %s", why) : 0;
 	im->line = line;
 	im->inside->kept++;
 	if (rc != 0 || origin.ptr == NULL || !w->first)
@@ -286,9 +300,11 @@ static int flush_singly(import *im)
 		const draft *d = in->batch->drafts.items[i];
 		sheaf_error mine;
 		int rc = append_alone(im, d, &mine);
+		bool own = rc == SHEAF_CONFLICT && is_own(im, draft_id(d));
 		if (is_refusal(rc))
 			rc = keep_refused(im, &in->waiting[i], d->time_us,
-			                  members_find(buf_view(&d->body), "origin"), mine.message);
+			                  members_find(buf_view(&d->body), "origin"),
+			                  own ? NULL : mine.message);
 		else if (rc != 0)
 			*im->err = mine;
 		if (rc != 0)

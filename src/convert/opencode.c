@@ -376,6 +376,7 @@ const converter convert_opencode = {
 	.begin = opencode_begin,
 	.read = opencode_read,
 	.write = opencode_write,
+	.adds = true,
 	.place = opencode_place,
 	.places = {"opencode/storage/session"},
 };

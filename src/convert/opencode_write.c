@@ -279,6 +279,21 @@ static int session_write(writer *w)
 	return rc == 0 ? export_write(w->ex, buf_view(&w->out)) : rc;
 }
 
+/* Whether an item came from the document that is added to. The last one a user said is what
+ * replies belong to. */
+static bool is_written(writer *w, const sheaf_item *item)
+{
+	if (w->ex->from_seq == 0 || (item->entry != NULL && item->entry->seq > w->ex->from_seq))
+		return false;
+	if (item->entry != NULL && item->kind == SHEAF_ITEM_MESSAGE &&
+	    str_is(item->message->role, SHEAF_ROLE_USER))
+		str_copy_cut(w->asked, sizeof(w->asked), item->entry->id);
+	char *part = strchr(w->asked, '.');
+	if (part != NULL)
+		*part = '\0';
+	return true;
+}
+
 int opencode_write(export *ex)
 {
 	_cleanup_(said_freep) sheaf_context *context = NULL;
@@ -290,8 +305,12 @@ int opencode_write(export *ex)
 	                                   .out = BUF_INIT(OUT_BYTES_MAX),
 	                                   .number = 1, /* the session's */
 	                                   .time_ms = ex->head->info->created_us / 1000};
-	rc = session_write(&w);
-	for (size_t i = 0; rc == 0 && i < context->count; i++)
-		rc = message_write(&w, i, i == 0);
-	return rc == 0 ? export_write(ex, SHEAF_STR("\n  ]\n}\n")) : rc;
+	if (ex->from_seq == 0)
+		rc = session_write(&w);
+	for (size_t i = 0; rc == 0 && i < context->count; i++) {
+		if (is_written(&w, context->items[i]))
+			continue;
+		rc = message_write(&w, i, i == 0 && ex->from_seq == 0);
+	}
+	return rc == 0 && ex->from_seq == 0 ? export_write(ex, SHEAF_STR("\n  ]\n}\n")) : rc;
 }

@@ -412,6 +412,7 @@ const converter convert_pi = {
 	.done = pi_done,
 	.write = pi_write,
 	.place = pi_place,
+	.tree = true,
 	.bound = true,
 	.places = {"sessions"},
 };

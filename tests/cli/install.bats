@@ -10,7 +10,7 @@ take() {
 	sheaf import -q "$data/$1" >/dev/null
 }
 
-# mode PATH...: what the group and others may do with it.
+# closed PATH...: nobody else may look into it.
 closed() {
 	for path in "$@"; do
 		[[ $(stat -c %a "$path") == ?00 ]] || {
@@ -18,6 +18,11 @@ closed() {
 			return 1
 		}
 	done
+}
+
+# get EXPRESSION: of the JSON on stdin, `d`.
+get() {
+	python3 -c 'import json, sys; d = json.load(sys.stdin); print(eval(sys.argv[1]))' "$1"
 }
 
 @test "install: every agent's own place, and the command that goes on" {
@@ -163,4 +168,46 @@ parts = [p for m in json.load(sys.stdin)["messages"] for p in m["parts"] if p["t
 files = [f for p in parts for f in p["state"].get("attachments", [])]
 assert len(files) == 1 and files[0]["url"].startswith("data:image/png;base64,"), files
 ' <<<"$output"
+}
+
+@test "export: a format without branches goes on only where its file ends" {
+	take codex/0.166.0
+	take opencode/1.18.33/export_main.json
+	for id in codex.01a1dc49-dd38-7103-bd23-2ca2f89caecb opencode.ses_e23b5fa6cffeFJNzLxh0hGmYnD; do
+		format=${id%%.*}
+		sheaf export $id -f $format -o whole -q
+		sheaf append $id 'Further on' -q >/dev/null
+		sheaf export $id -f $format -o more -q
+		# All that was there, and what is new behind it.
+		python3 - whole more <<-'END'
+			import sys
+			whole, more = (open(f).read().rstrip().removesuffix("]\n}").rstrip() for f in sys.argv[1:])
+			assert more.startswith(whole) and "Further on" in more[len(whole):]
+		END
+		# A branch from the middle is another conversation.
+		middle=$(sheaf path $id --json | sed -n 4p | get 'd["id"]')
+		sheaf append $id -b other -p "$middle" 'Turn off here' -q >/dev/null
+		sheaf export $id -f $format -b other -o other -q
+		grep -q 'Turn off here' other
+		! grep -q 'Further on\|trigger auto\|fail the tool' other
+		sheaf export $id -f $format -l "$middle" -o early -q
+		! grep -q 'Turn off here\|fail the tool' early
+	done
+	# Codex counts the lines of its second generation.
+	sheaf export codex.01a1dc49-dd38-7103-bd23-2ca2f89caecb -f codex -q |
+		py '[l["ordinal"] for l in lines] == list(range(len(lines))) and len(lines) == 139'
+}
+
+@test "import: what was exported and comes back is not there twice in pi" {
+	take pi/0.73.1/sessions
+	pi=pi.01a1dc48-91dd-754a-b727-3d8f61e55eff
+	sheaf append $pi 'Further on' -q >/dev/null
+	file=$(sheaf export $pi -f pi --install -q)
+	printf '{"type":"message","id":"zz","parentId":"%s","timestamp":"2026-11-15T10:00:00.000Z","message":{"role":"user","content":"And on"}}\n' \
+		"$(tail -n 1 "$file" | get 'd["id"]')" >>"$file"
+	run -0 sheaf import "$file"
+	has '0 changed, 0 as before; 2 records'
+	has_not problem
+	[ "$(sheaf tree $pi --no-pager | grep -c 'Further on')" -eq 1 ]
+	sheaf export $pi -f pi | cmp - "$file"
 }
