@@ -71,6 +71,15 @@ static int load_side(session_sync *s, sheaf_store *store, bool write, sheaf_head
 	return rc;
 }
 
+/* It is not here, or not any more. */
+static void drop_here(session_sync *s)
+{
+	sheaf_session_close(s->to);
+	sheaf_head_free(s->to_head);
+	s->to = NULL;
+	s->to_head = NULL;
+}
+
 /* `left` is a sentence if there is nothing to be done. */
 static int load_here(session_sync *s, const char **left, sheaf_error *err)
 {
@@ -79,8 +88,7 @@ static int load_here(session_sync *s, const char **left, sheaf_error *err)
 	int rc = load_side(s, s->c->here, !s->c->dry_run, &s->to_head, &state, &s->to_hd,
 	                   &s->to_line, &s->to, &local);
 	if (rc == SHEAF_NOT_FOUND) {
-		head_freep(&s->to_head);
-		s->to_head = NULL;
+		drop_here(s);
 		return 0;
 	}
 	if (rc != 0)
@@ -91,10 +99,7 @@ static int load_here(session_sync *s, const char **left, sheaf_error *err)
 	} else if (expired == SHEAF_EXPIRY_GRACE) {
 		*left = "it has expired here";
 	} else if (expired == SHEAF_EXPIRY_OVER) {
-		sheaf_session_close(s->to);
-		s->to = NULL;
-		head_freep(&s->to_head);
-		s->to_head = NULL;
+		drop_here(s);
 	} else if (!s->to_hd.ours) {
 		*left = "a file of another program is here, and never written to";
 	}
