@@ -113,15 +113,20 @@ static void note_done(const sheaf_sync_note *n)
 	_cleanup_(buf_free) buf line = BUF_INIT(SIZE_MAX);
 	buf_format(&line, "%-8s  ", word_of(n->what));
 	put_key(&line, n);
-	buf_lit(&line, "  +");
-	text_count(&line, n->entries, "entry", "entries");
+	if (n->entries != 0 || n->facts == 0) {
+		buf_lit(&line, "  +");
+		text_count(&line, n->entries, "entry", "entries");
+	} else {
+		buf_lit(&line, "  +");
+		text_count(&line, n->facts, "fact", "facts");
+	}
 	if (n->branches != 0) {
 		buf_lit(&line, ", ");
 		text_count(&line, n->branches, "branch", "branches");
 		buf_lit(&line, " moved");
 	}
 	if (n->apart != 0) {
-		buf_lit(&line, ", theirs is on ");
+		buf_lit(&line, ", both moved: see ");
 		text_safe(&line, n->branch, TEXT_ID);
 		if (n->apart > 1)
 			buf_format(&line, " and %llu more", (unsigned long long)(n->apart - 1));
@@ -152,8 +157,9 @@ static void put_part(buf *out, uint64_t count, const char *what)
 {
 	if (count == 0)
 		return;
-	buf_lit(out, out->ptr[out->len - 1] == ':' ? " " : ", ");
-	buf_format(out, "%llu %s", (unsigned long long)count, what);
+	if (out->ptr[out->len - 1] != ':')
+		buf_char(out, ',');
+	buf_format(out, " %llu %s", (unsigned long long)count, what);
 }
 
 static void put_totals(const syncing *k, const sheaf_sync_totals *t)
