@@ -249,29 +249,10 @@ const opt options_copy[] = {
 	{0},
 };
 
-#define OPTION_SYNC_ALL                                                                            \
-	{                                                                                          \
-		OPT_ALL, 'a', "all", NULL, "of every app and user (with --app: every user of it)", \
-			NULL                                                                       \
-	}
-#define OPTION_SYNC_DRY_RUN                                                                        \
-	{                                                                                          \
-		OPT_DRY_RUN, 'n', "dry-run", NULL, "say what would be done and write nothing",     \
-			NULL                                                                       \
-	}
-
-const opt options_pull[] = {
-	OPTION_SYNC_ALL,
-	{OPT_AS, 0, "as", "NAME", "what the source is called here (else its directory or host)",
-         NULL},
-	OPTION_SYNC_DRY_RUN,
-	{0},
-};
-
-const opt options_push[] = {
-	OPTION_SYNC_ALL,
-	{OPT_AS, 0, "as", "NAME", "what this store is called there (else this machine)", NULL},
-	OPTION_SYNC_DRY_RUN,
+const opt options_sync[] = {
+	{OPT_ALL, 'a', "all", NULL, "of every app and user (with --app: every user of it)", NULL},
+	{OPT_AS, 0, "as", "NAME", "what the store that gives is called in the other", NULL},
+	{OPT_DRY_RUN, 'n', "dry-run", NULL, "say what would be done and write nothing", NULL},
 	{0},
 };
 

@@ -597,7 +597,8 @@ const command commands[] = {
 			"or with --all everybody's. A session that is not here is copied as it is, one\n"
 			"that only the source has continued is continued. Where both went on, entries\n"
 			"that are missing are added, and a branch that moved on both sides stays here\n"
-			"while the source's becomes NAME@SOURCE. Nothing is deleted or overwritten.\n"
+			"while the source's becomes NAME@SOURCE: its directory or host, or --as. Nothing\n"
+			"is deleted or overwritten.\n"
 			"\n"
 			"It can be broken off and run again; run twice it writes nothing. A record that\n"
 			"has other content on the two sides is a conflict: its session is left alone\n"
@@ -610,7 +611,7 @@ const command commands[] = {
 		.run = cmd_pull,
 		.words_min = 1,
 		.words_max = -1,
-		.options = options_pull,
+		.options = options_sync,
 	},
 	{
 		.name = "push",
@@ -618,14 +619,14 @@ const command commands[] = {
 		.synopsis = "push TARGET [SESSION...]\npush TARGET --all",
 		.about =
 			"The same as a pull over there: see sheaf help pull. What is taken in here is not\n"
-			"changed. Where both went on, this store's branch becomes NAME@MACHINE there.",
+			"changed. Where both moved, this store's branch becomes NAME@MACHINE there.",
 		.examples = "sheaf push postgres://sheaf@db/sheaf\n"
 			    "sheaf push jsonl:/mnt/backup/sheaf --all\n"
 			    "sheaf push redis://cache demo --as laptop",
 		.run = cmd_push,
 		.words_min = 1,
 		.words_max = -1,
-		.options = options_push,
+		.options = options_sync,
 	},
 	{
 		.name = "migrate",
