@@ -20,6 +20,7 @@
 #define STYLE_BRANCH "1;32"
 #define STYLE_COMPACTED "1;35"
 #define STYLE_BAD "31"
+#define STYLE_ADDED "32"
 
 /* Looks at the terminal, the environment and the options. */
 void print_init(cli *c);

@@ -546,7 +546,7 @@ static size_t count_lines(sheaf_str text)
 	return lines;
 }
 
-static void put_quoted(view *v, const char *style, sheaf_str line)
+void view_quoted(view *v, const char *style, sheaf_str line)
 {
 	_cleanup_(buf_free) buf safe = BUF_INIT(SIZE_MAX), cut = BUF_INIT(SIZE_MAX);
 	size_t width = v->c->screen.width > 20 ? v->c->screen.width - 5 : FOLD_COLUMNS;
@@ -559,6 +559,18 @@ static void put_quoted(view *v, const char *style, sheaf_str line)
 	buf_char(&v->out, '\n');
 }
 
+void view_more(view *v, size_t lines)
+{
+	_cleanup_(buf_free) buf more = BUF_INIT(SIZE_MAX);
+	if (lines == 0)
+		return;
+	text_spaces(&more, INDENT);
+	buf_format(&more, "%s ", text_glyphs()->ellipsis);
+	text_count(&more, lines, "more line", "more lines");
+	buf_char(&more, '\n');
+	print_styled(&v->c->screen, &v->out, STYLE_DIM, buf_view(&more));
+}
+
 /* The first lines of a text, and how many more there are. */
 static void put_folded(view *v, const char *style, sheaf_str text, size_t fold)
 {
@@ -568,25 +580,23 @@ static void put_folded(view *v, const char *style, sheaf_str text, size_t fold)
 	for (size_t i = 0; i < show && at < text.len; i++) {
 		const char *end = memchr(text.ptr + at, '\n', text.len - at);
 		size_t len = end != NULL ? (size_t)(end - text.ptr) - at : text.len - at;
-		put_quoted(v, style, str_make(text.ptr + at, len));
+		view_quoted(v, style, str_make(text.ptr + at, len));
 		at += len + 1;
 	}
-	if (show == lines)
-		return;
-	_cleanup_(buf_free) buf more = BUF_INIT(SIZE_MAX);
-	text_spaces(&more, INDENT);
-	buf_format(&more, "%s ", text_glyphs()->ellipsis);
-	text_count(&more, lines - show, "more line", "more lines");
-	buf_char(&more, '\n');
-	print_styled(&v->c->screen, &v->out, STYLE_DIM, buf_view(&more));
+	view_more(v, lines - show);
+}
+
+size_t view_room(const view *v)
+{
+	size_t width = v->c->screen.width;
+	return width > INDENT ? width - INDENT : 0;
 }
 
 static void put_line_in(view *v, const char *style, const buf *line)
 {
-	size_t width = v->c->screen.width;
 	text_spaces(&v->out, INDENT);
 	_cleanup_(buf_free) buf cut = BUF_INIT(SIZE_MAX);
-	text_cut(&cut, buf_view(line), v->full || width <= INDENT ? 0 : width - INDENT);
+	text_cut(&cut, buf_view(line), v->full ? 0 : view_room(v));
 	print_styled(&v->c->screen, &v->out, style, buf_view(&cut));
 	buf_char(&v->out, '\n');
 }
@@ -594,6 +604,8 @@ static void put_line_in(view *v, const char *style, const buf *line)
 static void put_call(view *v, const sheaf_part *part)
 {
 	_cleanup_(buf_free) buf line = BUF_INIT(SIZE_MAX);
+	if (v->c->screen.tty && !v->source && view_edit(v, part))
+		return;
 	buf_format(&line, "%s ", text_glyphs()->call);
 	if (v->full)
 		text_safe(&line, part->name, TEXT_LINE);

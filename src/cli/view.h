@@ -58,4 +58,16 @@ void view_facts(const cli *c, buf *out, const sheaf_head_view *head);
 /* A directory with the home directory as "~", safe. */
 void view_directory(buf *out, sheaf_str cwd);
 
+/* ---- Between the files of the view ------------------------------------- */
+
+/* A call that changes a file, as the lines that go and come. False: it is no such call, and nothing
+ * was put. */
+bool view_edit(view *v, const sheaf_part *part);
+
+/* A line behind a bar, cut to the width unless all is shown; how many more there are, if any; columns
+ * right of the indent, 0 = not known. */
+void view_quoted(view *v, const char *style, sheaf_str line);
+void view_more(view *v, size_t lines);
+size_t view_room(const view *v);
+
 #endif

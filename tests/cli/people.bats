@@ -85,10 +85,166 @@ make_projects() {
 	make_projects
 	sheaf new opencode.日本語 -C "$PWD/work/site" --name '日本語のとても長い名前のセッション、端末の幅を超える名前です 👩‍👩‍👧 👍🏽' -q
 	sheaf new a-long-name-that-somebody-chose-for-a-session -q
-	for columns in 50 60 80 120 200; do
+	for columns in 50 80 120; do
 		terminal $columns ls | fits $columns
 		terminal $columns ls --by project | fits $columns
 	done
+}
+
+# A conversation of the usual Markdown.
+make_markdown() {
+	sheaf new demo -q >/dev/null
+	sheaf append demo -q -r assistant <<'END' >/dev/null
+# What to do
+
+Use **bold** and *italic*, `a_name`, ~~not this~~ and [the page](https://example.org/x).
+
+- first, with words that go on until the end of a narrow line and beyond it
+  1. inner
+- [x] done
+
+| File | Lines |
+|------|------:|
+| 日本語.c | 12 |
+| b.c | 1234 |
+
+> quoted &amp; &#27;[31m
+
+```diff
+-old	line
++new line
+```
+END
+}
+
+@test "show: Markdown on a terminal" {
+	make_markdown
+	run terminal 60 show demo
+	has '  # What to do'
+	has '  Use **bold** and *italic*, `a_name`, ~~not this~~ and the
+  page (https://example.org/x).'
+	has '  • first, with words that go on until the end of a narrow
+    line and beyond it
+    1. inner
+  • [x] done'
+	has '  File     │ Lines
+  ─────────┼──────
+  日本語.c │    12
+  b.c      │  1234'
+	has '  │ quoted & ^[[31m'
+	has '    -old    line
+    +new line'
+	run in_terminal 60 "$SHEAF_BIN --no-pager show demo"
+	has $'Use \e[1mbold\e[m and \e[3mitalic\e[m, \e[36ma_name\e[m, \e[9mnot this\e[m and'
+	has $'\e[31m-old    line\e[m'
+	LC_ALL=C run terminal 60 show demo
+	has '  - first'
+	has '  File     | Lines'
+}
+
+@test "show: a pipe, and what a model sees, have the source" {
+	make_markdown
+	run -0 sheaf show demo
+	has 'Use **bold** and *italic*, `a_name`'
+	has '| 日本語.c | 12 |'
+	has '> quoted &amp; &#27;[31m'
+	run terminal 80 context demo
+	has '| 日本語.c | 12 |'
+}
+
+@test "show: hostile Markdown stays text, in any width" {
+	sheaf new demo -q
+	python3 - <<'END' | sheaf append demo -q >/dev/null
+esc = "\x1b[31m\x1b]52;c;eA==\x07 \u009b \u202e \U000e0041 \r"
+print("# " + esc + "\n\n- " + esc + "\n\n| " + esc.replace("\r", "") + " | b |\n|---|---|\n| &#27;[2J | &#x9b; |\n\n"
+      "```" + esc.replace("\r", "") + "\n" + esc + "\n```\n\n[a&#27;b](<http://x/&#27;]0;x>) ![&#7;](&#x202e;)\n\n" + "> " * 300 + "deep\n\n"
+      + "- " * 300 + "deep\n\n" + "|a" * 40 + "|\n" + "|-" * 40 + "|\n" + "|b" * 40 + "|\n\n" + "*a **b _c " * 200)
+END
+	for columns in 20 80; do
+		terminal $columns show demo >out
+		no_controls <out
+		# Colours, and nothing else, are ours.
+		in_terminal $columns "$SHEAF_BIN --no-pager show demo" | tr -d '\r' | sed 's/\x1b\[[0-9;]*m//g' >out
+		no_controls <out
+		[ "$(grep -c deep out)" -ge 2 ]
+	done
+}
+
+@test "show: text of any script fits the columns" {
+	sheaf new demo -q
+	python3 - <<'END' | sheaf append demo -q >/dev/null
+cjk = "日本語のとても長いメッセージ、端末の幅を超えるメッセージです。" * 5
+emoji = "👩‍👩‍👧 👍🏽 ⚠ é " * 20
+print(cjk + "\n\n- " + cjk + "\n\n> " + emoji + "\n\n| " + cjk + " | " + emoji + " |\n|---|---|\n| a | " + "word " * 30 + " |")
+END
+	for columns in 30 80; do
+		terminal $columns show demo | tail -n +3 | fits $columns
+	done
+}
+
+@test "show: a long text is shown at once, as it stands" {
+	sheaf new demo -q
+	python3 -c 'print("[a]: http://" + "x" * 100 + "\n\n" + "**not bold** http://a.b " * 200000)' | sheaf append demo -q >/dev/null
+	SECONDS=0
+	terminal 80 show demo >out
+	[ "$SECONDS" -lt 10 ]
+	grep -qF '**not bold**' out
+}
+
+@test "show: edits as the lines that go and come, on a terminal" {
+	sheaf new demo -q
+	sheaf append demo --batch -q <<'END' >/dev/null
+{"type":"message","message":{"role":"assistant","content":[{"type":"tool_use","tool_use":{"id":"1","name":"Edit","input":{"file_path":"a.c","old_string":"same\n\told\nend\n","new_string":"same\n\tnew \u001b[31m\nmore\nend\n"}}}]}}
+{"type":"message","message":{"role":"assistant","content":[{"type":"tool_use","tool_use":{"id":"2","name":"MultiEdit","input":{"path":"b.c","edits":[{"oldText":"one","newText":"two"},{"oldText":"three","newText":""}]}}}]}}
+{"type":"message","message":{"role":"assistant","content":[{"type":"tool_use","tool_use":{"id":"3","name":"shell","input":{"command":["apply_patch","*** Begin Patch\n*** Update File: c.c\n-gone\n+come\n*** End Patch\n"]}}}]}}
+{"type":"message","message":{"role":"assistant","content":[{"type":"tool_use","tool_use":{"id":"4","name":"Edit","input":{"file_path":"d.c","old_string":"a\n","new_string":"1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n14\n15\n"}}}]}}
+{"type":"message","message":{"role":"assistant","content":[{"type":"tool_use","tool_use":{"id":"5","name":"Edit","input":{"old_string":5,"new_string":"x"}}}]}}
+END
+	run terminal 60 show demo
+	has '  → Edit(a.c)
+  │ -	old
+  │ +	new ^[[31m
+  │ +more
+'
+	has '  → MultiEdit(b.c)
+  │ -one
+  │ +two
+  │ @@
+  │ -three
+'
+	has '  → shell()
+  │ *** Begin Patch'
+	has '  │ +11
+  … 4 more lines'
+	has '  → Edit(old_string: 5, new_string: x)'
+	run in_terminal 60 "$SHEAF_BIN --no-pager show demo"
+	has $'\e[31m-one\e[m'
+	has $'\e[32m+two\e[m'
+	run terminal 60 show demo --full
+	has '+15'
+	# A pipe has the call as it is.
+	run -0 sheaf show demo
+	has '→ Edit(file_path: a.c, old_string: same'
+}
+
+@test "show: pictures and documents are named, not dumped" {
+	sheaf new demo -q
+	python3 - <<'END' | sheaf append demo --message-json -q >/dev/null
+import json
+def media(kind, source): return {"type": kind, kind: {"source": source}}
+print(json.dumps({"role": "user", "content": [
+    media("image", {"type": "base64", "media_type": "image/png", "data": "QUJD" * 1000}),
+    media("image", {"type": "url", "data": "https://example.org/cat.png"}),
+    media("image", {"type": "url", "media_type": "image/gif", "data": "data:image/gif;base64," + "QUJD" * 1000}),
+    media("document", {"type": "text", "media_type": "text/plain", "data": "secret words " * 1000})]}))
+END
+	run -0 sheaf show demo
+	has '[image image/png, 3.0 kB]'
+	has '[image https://example.org/cat.png]'
+	has '[image image/gif, 4.0 kB]'
+	has '[document text/plain, 13 kB]'
+	has_not QUJD
+	has_not secret
 }
 
 # Replies of three projects, two models, three days.
@@ -123,8 +279,8 @@ make_used() {
 
 @test "usage: fits terminals of any width, and has colour only there" {
 	make_used
-	for columns in 40 50 60 80 120 200; do
-		for by in model day session project; do
+	for columns in 40 60 120; do
+		for by in session project; do
 			terminal $columns usage --by $by | grep -v '^cache' | fits $columns
 		done
 	done
