@@ -6,7 +6,7 @@
 
 #define PREVIEW_BYTES 120u
 #define PAGE_BYTES (4u << 20) /* about as much as is read at a time */
-#define PAGE_LIMIT 1024u
+#define PAGE_LIMIT 16u
 #define SUBAGENTS_MAX 1000u
 #define ANSWER_STEPS 64u /* how far above its answer a call may stand */
 

@@ -124,16 +124,16 @@ int html_index_read(html_page *p, const place *at);
 void html_index_free(html_index *x);
 uint32_t html_index_of(const html_index *x, uint64_t seq); /* NONE if there is no such entry */
 
-/* The next page of records from `*seq` on, which moves; 0 at the end. Small where records are large. */
+/* Where reading stands. A page has few records, and fewer where they are large. */
 typedef struct html_reader {
 	uint64_t from;
 	size_t limit;
 	bool done;
 } html_reader;
-#define HTML_READER_INIT                                                                           \
-	{                                                                                          \
-		1, 64, false                                                                       \
-	}
+/* clang-format off */
+#define HTML_READER_INIT {1, 16, false}
+/* clang-format on */
+/* The next page of these kinds; the caller frees it. 0 or an error code. */
 int html_read(html_page *p, html_reader *r, uint64_t kinds, sheaf_records **out);
 
 /* The main argument of a call, in one line. */
