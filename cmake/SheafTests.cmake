@@ -84,9 +84,11 @@ foreach(source ${unit_sources})
                         PkgConfig::YYJSON Threads::Threads)
   sheaf_test(test_cli_${name} unit 120 $<TARGET_FILE:test_cli_${name}>)
 endforeach()
-# It makes the compressed files it reads.
-target_link_libraries(test_convert_codex PRIVATE PkgConfig::ZSTD)
-add_dependencies(test_convert_codex sheaf_zstd)
+# These make the compressed files they read.
+foreach(name test_convert_codex test_convert_hostile)
+  target_link_libraries(${name} PRIVATE PkgConfig::ZSTD)
+  add_dependencies(${name} sheaf_zstd)
+endforeach()
 
 foreach(kind crash fault property)
   file(GLOB sources CONFIGURE_DEPENDS ${tests_dir}/${kind}/*.c)

@@ -153,7 +153,7 @@ int import_between(import *im, sheaf_str text);
 /* An import in progress, as far as converters look into it. */
 struct import {
 	const converter *how;
-	sheaf_str file; /* its path as recorded */
+	sheaf_str file; /* its path */
 	source *source;
 	uint64_t number;          /* of the piece at hand, from 1 */
 	uint64_t line;            /* of the file, where it begins; a log's pieces are lines */

@@ -48,10 +48,9 @@ int document_open(document **out, const char *path, sheaf_error *err)
 		return err_nomem(err);
 	d->line = 1;
 	d->flat = (buf)BUF_INIT(SOURCE_PIECE_MAX + 1);
-	d->fd = io_open_root(path, O_RDONLY | O_CLOEXEC, 0);
-	if (d->fd < 0)
-		return err_sys(err, errno == ENOENT ? SHEAF_NOT_FOUND : SHEAF_STORAGE, errno, "%s",
-		               path);
+	int rc = source_file(&d->fd, path, err);
+	if (rc != 0)
+		return rc;
 	if (io_stat_fd(d->fd, &st) != 0)
 		return err_sys(err, SHEAF_STORAGE, errno, "%s", path);
 	d->size = st.size;

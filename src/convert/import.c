@@ -21,6 +21,7 @@
 #include "entry/batch.h"
 #include "entry/members.h"
 #include "entry/message.h"
+#include "entry/record.h"
 
 #define RECORD_BESIDE ((size_t)16384) /* what a record has beside its body and the piece */
 #define BATCH_BYTES ((size_t)4 << 20)
@@ -89,7 +90,7 @@ static void origin_write(const import *im, buf *out, bool with_raw)
 	buf_lit(out, "{\"format\":\"");
 	buf_str(out, sheaf_str_of(im->how->is.name));
 	buf_lit(out, "\",\"file\":");
-	buf_json(out, im->file);
+	buf_json(out, in->file);
 	buf_lit(out, ",\"line\":");
 	buf_u64(out, im->line);
 	if (in->piece_cut)
@@ -444,7 +445,7 @@ static int record_add(import *im, const import_record *r, bool with_raw)
 		memcpy(in->added, im->last, sizeof(in->added));
 	}
 	import_record whole = *r;
-	if (whole.time_us == 0)
+	if (whole.time_us == 0 || !draft_may_be_time(whole.time_us))
 		whole.time_us = im->time_us;
 	im->time_us = whole.time_us;
 	in->emitted++;

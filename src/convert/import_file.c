@@ -3,7 +3,9 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/utf8.h"
 #include "convert/import_inside.h"
+#include "entry/record.h"
 
 #define VERSIONS_MAX 99
 /* How long a row of files may be of which each needs the next. */
@@ -37,8 +39,11 @@ int import_open(import *im, const import_session *session)
 	gaps_reset(&in->gaps);
 	in->pieces = in->kept = in->records = in->mended = in->emitted = 0;
 	in->crc = 0;
-	im->time_us = session->created_us;
-	int rc = session_begin(im, session);
+	import_session sane = *session;
+	if (!draft_may_be_time(sane.created_us))
+		sane.created_us = 0;
+	im->time_us = sane.created_us;
+	int rc = session_begin(im, &sane);
 	/* A log holds one session: what has the size and time it had, is what it was. */
 	if (rc == 0 && im->how->take != NULL && is_as_imported(im))
 		return IMPORT_SAME;
@@ -103,12 +108,15 @@ static int version_import(report *r, sheaf_store *store, const sheaf_import_opti
                           unsigned version, char *first, sheaf_error *err)
 {
 	_cleanup_(arena_freep) arena *a = arena_new();
-	if (a == NULL)
+	_cleanup_(buf_free) buf name = BUF_INIT(PATH_BYTES_MAX * 3);
+	(void)utf8_mend(&name, path);
+	if (a == NULL || name.status != 0)
 		return err_nomem(err);
 	_cleanup_(inside_free) import_inside in = {
 		.store = store,
 		.options = *options,
 		.report = r,
+		.file = buf_view(&name),
 		.version = version,
 		.first = first,
 		.mended_text = BUF_INIT(SHEAF_RECORD_BYTES_MAX * 2),

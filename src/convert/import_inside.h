@@ -61,6 +61,7 @@ typedef struct import_inside {
 	sheaf_store *store;
 	sheaf_import_options options; /* whole */
 	report *report;
+	sheaf_str file;   /* its path as it is recorded: as text */
 	unsigned version; /* 1, or which of the files of one id that differ */
 	char *first;      /* the file asked for, PATH_BYTES_MAX; NULL: none may be */
 	/* the session at hand */

@@ -4,10 +4,12 @@
 #include "base/crc.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "base/utf8.h"
 #include "convert/import_inside.h"
 #include "entry/members.h"
 
 #define PAGE_RECORDS 32
+#define VERSION_BYTES 3 /* "~99" */
 
 static void records_freep(sheaf_records **records)
 {
@@ -93,21 +95,40 @@ static bool is_other_around(const import *im)
 	return true;
 }
 
+/* FORMAT.ID. An id that no key can hold gives one that is made from it. Returns whether it is so. */
+static bool name_make(char out[SHEAF_ID_ROOM], const import *im, sheaf_str id)
+{
+	char encoded[SHEAF_KEY_PART_ROOM];
+	int len = snprintf(out, SHEAF_ID_ROOM, "%s.%.*s", im->how->is.name, (int)id.len, id.ptr);
+	if (id.len != 0 && (size_t)len + VERSION_BYTES <= SHEAF_ID_BYTES_MAX && utf8_valid(id) &&
+	    memchr(id.ptr, '\0', id.len) == NULL &&
+	    sheaf_key_encode(encoded, str_make(out, (size_t)len), NULL) == 0 &&
+	    strlen(encoded) + VERSION_BYTES * 3 <= SHEAF_KEY_PART_BYTES_MAX)
+		return true;
+	len = snprintf(out, SHEAF_ID_ROOM, "%s.", im->how->is.name);
+	for (size_t i = 0; i < id.len && i < 40; i++) {
+		char c = id.ptr[i];
+		bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+		             (c >= 'A' && c <= 'Z') || c == '-';
+		out[len++] = plain ? c : '_';
+	}
+	(void)snprintf(out + len, SHEAF_ID_ROOM - (size_t)len, "-%08lx",
+	               (unsigned long)crc32c(0, id.ptr, id.len));
+	return false;
+}
+
 static int key_make(import *im, const import_session *session, sheaf_key *key)
 {
 	import_inside *in = im->inside;
-	int len = in->version == 1
-	                  ? snprintf(in->session_id, sizeof(in->session_id), "%s.%.*s",
-	                             im->how->is.name, (int)session->id.len, session->id.ptr)
-	                  : snprintf(in->session_id, sizeof(in->session_id), "%s.%.*s~%u",
-	                             im->how->is.name, (int)session->id.len, session->id.ptr,
-	                             in->version);
-	if (len < 0 || (size_t)len >= sizeof(in->session_id)) {
-		in->session_id[0] = '\0';
-		return err_set(im->err, SHEAF_LIMIT, "the session's id is too long");
-	}
+	bool fits = name_make(in->session_id, im, session->id);
+	size_t len = strlen(in->session_id);
+	if (in->version > 1)
+		(void)snprintf(in->session_id + len, sizeof(in->session_id) - len, "~%u",
+		               in->version);
 	*key = (sheaf_key){in->options.app, in->options.user, sheaf_str_of(in->session_id)};
-	return 0;
+	return fits ? 0
+	            : import_problem(im, "no session can have its id: it is %s here",
+	                             in->session_id);
 }
 
 int import_peer(import *im, const char *id, sheaf_session **out)
@@ -116,9 +137,7 @@ int import_peer(import *im, const char *id, sheaf_session **out)
 	char name[SHEAF_ID_ROOM];
 	sheaf_session_options how = SHEAF_SESSION_OPTIONS_INIT;
 	how.mode = SHEAF_OPEN_EXISTING;
-	int len = snprintf(name, sizeof(name), "%s.%s", im->how->is.name, id);
-	if (len < 0 || (size_t)len >= sizeof(name))
-		return SHEAF_NOT_FOUND;
+	(void)name_make(name, im, sheaf_str_of(id));
 	sheaf_key key = {in->options.app, in->options.user, sheaf_str_of(name)};
 	return sheaf_session_open(out, in->store, &key, &how, im->err);
 }
@@ -169,8 +188,7 @@ int session_begin(import *im, const import_session *session)
 	how.created_us = session->created_us;
 	how.extra = session->extra;
 	if (session->parent.len != 0) {
-		(void)snprintf(parent, sizeof(parent), "%s.%.*s", im->how->is.name,
-		               (int)session->parent.len, session->parent.ptr);
+		(void)name_make(parent, im, session->parent);
 		how.parent_session = sheaf_str_of(parent);
 	}
 	rc = session_new(im, session, &key, &how);
@@ -287,7 +305,7 @@ static int progress_store(import *im, sheaf_str between)
 	buf_lit(&body, "{\"import\":{\"format\":\"");
 	buf_str(&body, sheaf_str_of(im->how->is.name));
 	buf_lit(&body, "\",\"file\":");
-	buf_json(&body, im->file);
+	buf_json(&body, in->file);
 	buf_format(&body, ",\"pieces\":%llu,\"records\":%llu,\"bytes\":%llu,\"mtime_ns\":%lld",
 	           (unsigned long long)in->pieces, (unsigned long long)in->emitted,
 	           (unsigned long long)in->file_bytes, (long long)in->file_mtime_ns);

@@ -118,8 +118,20 @@ static bool is_dir(const char *path)
 
 static bool is_there(const char *path)
 {
-	_cleanup_(io_closep) int fd = io_open_root(path, O_RDONLY | O_CLOEXEC, 0);
+	_cleanup_(io_closep) int fd = io_open_root(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0);
 	return fd >= 0;
+}
+
+/* A directory below another: one that cannot be read is a problem. */
+static int dir_below(report *r, names *out, const char *path, sheaf_error *err)
+{
+	sheaf_error mine = {0};
+	int rc = dir_list(out, path, &mine);
+	if (rc == SHEAF_DENIED)
+		return report_problem(r, sheaf_str_of(path), 0, sheaf_str_of(mine.message), err);
+	if (rc != 0)
+		*err = mine;
+	return rc;
 }
 
 static int walk(report *r, sheaf_store *store, sheaf_import_options *options, const char *top,
@@ -144,7 +156,10 @@ static int walk(report *r, sheaf_store *store, sheaf_import_options *options, co
 		if (!is_dir(path))
 			rc = file_below(r, store, options, path, err);
 		else if (depth + 1 < DEPTH_MAX)
-			rc = dir_list(&levels[++depth], path, err);
+			rc = dir_below(r, &levels[++depth], path, err);
+		else
+			rc = report_problem(r, sheaf_str_of(path), 0,
+			                    SHEAF_STR("too deep: not looked into"), err);
 	}
 	for (size_t i = 0; i < DEPTH_MAX; i++)
 		names_free(&levels[i]);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/str.h"
+#include "base/utf8.h"
 
 sheaf_message *media_message(const char *role)
 {
@@ -114,7 +115,7 @@ int64_t seconds_us(sheaf_str number)
 
 sheaf_str id_with(char room[SHEAF_ID_ROOM], sheaf_str root, const char *suffix, unsigned number)
 {
-	int most = (int)SHEAF_ID_BYTES_MAX - 32, len = (int)root.len < most ? (int)root.len : most;
+	int len = (int)utf8_cut(root, SHEAF_ID_BYTES_MAX - 32).len;
 	int n = number == 1
 	                ? snprintf(room, SHEAF_ID_ROOM, "%.*s%s", len, root.ptr, suffix)
 	                : snprintf(room, SHEAF_ID_ROOM, "%.*s%s.%u", len, root.ptr, suffix, number);
@@ -128,7 +129,6 @@ sheaf_str media_stem(sheaf_str path)
 		from--;
 	for (to = from + 1; to < path.len && path.ptr[to] != '.';)
 		to++;
-	size_t most = SHEAF_ID_BYTES_MAX / 2;
 	to = to < path.len ? to : path.len;
-	return str_make(path.ptr + from, to - from < most ? to - from : most);
+	return utf8_cut(str_make(path.ptr + from, to - from), SHEAF_ID_BYTES_MAX / 2);
 }

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include "base/err.h"
 #include "base/io.h"
@@ -16,6 +17,9 @@
 
 #define CHUNK ((size_t)256 << 10)
 #define HEAD_BYTES ((size_t)64 << 10)
+/* What is compressed further than that, and comes to so much, is no session. */
+#define UNPACKED_FREE ((uint64_t)64 << 20)
+#define UNPACKED_TIMES 500
 
 struct source {
 	int fd;
@@ -30,6 +34,7 @@ struct source {
 	unpacker *unpacker;
 	char *packed; /* [packed_from, packed_len) is read and not unpacked */
 	size_t packed_from, packed_len;
+	uint64_t unpacked;
 	bool broken;
 };
 
@@ -68,19 +73,32 @@ static int zstd_detect(source *s, sheaf_error *err)
 	return packed ? zstd_find(s, err) : 0;
 }
 
+int source_file(int *out, const char *path, sheaf_error *err)
+{
+	io_stat st;
+	/* A pipe would wait for its writer, and devices have no end. */
+	*out = io_open_root(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0);
+	if (*out >= 0 && io_stat_fd_lean(*out, &st) == 0 && !S_ISREG(st.mode))
+		return err_set(err, SHEAF_FORMAT, "%s: not a file", path);
+	if (*out >= 0)
+		return 0;
+	bool absent = errno == ENOENT || errno == ENOTDIR || errno == ELOOP ||
+	              errno == ENAMETOOLONG || errno == ENXIO;
+	return err_sys(err,
+	               absent            ? SHEAF_NOT_FOUND
+	               : errno == EACCES ? SHEAF_DENIED
+	                                 : SHEAF_STORAGE,
+	               errno, "%s", path);
+}
+
 int source_open(source **out, const char *path, sheaf_error *err)
 {
 	_cleanup_(source_closep) source *s = mem_zalloc(sizeof(*s));
 	if (s == NULL)
 		return err_nomem(err);
-	s->fd = io_open_root(path, O_RDONLY | O_CLOEXEC, 0);
-	if (s->fd < 0) {
-		int code = errno == ENOENT || errno == ENOTDIR ? SHEAF_NOT_FOUND
-		           : errno == EACCES                   ? SHEAF_DENIED
-		                                               : SHEAF_STORAGE;
-		return err_sys(err, code, errno, "%s", path);
-	}
-	int rc = zstd_detect(s, err);
+	int rc = source_file(&s->fd, path, err);
+	if (rc == 0)
+		rc = zstd_detect(s, err);
 	if (rc != 0)
 		return rc;
 	*out = s;
@@ -135,6 +153,11 @@ static ssize_t unpack_some(source *s, char *out, size_t room)
 			return 0;
 		}
 		s->packed_from += taken;
+		s->unpacked += given;
+		if (s->unpacked > UNPACKED_FREE && s->unpacked / UNPACKED_TIMES > s->at) {
+			s->broken = true;
+			return 0;
+		}
 		if (given != 0)
 			return (ssize_t)given;
 	}

@@ -15,7 +15,11 @@
 
 typedef struct source source;
 
-/* SHEAF_NOT_FOUND, SHEAF_DENIED, SHEAF_STORAGE, SHEAF_NOMEM. */
+/* Opens a path for reading: SHEAF_FORMAT for what is no file, SHEAF_NOT_FOUND, SHEAF_DENIED,
+ * SHEAF_STORAGE. *out is -1 or open, whatever is returned. */
+int source_file(int *out, const char *path, sheaf_error *err);
+
+/* The same, and SHEAF_NOMEM. */
 int source_open(source **out, const char *path, sheaf_error *err);
 void source_close(source *s);
 void source_closep(source **s);

@@ -123,10 +123,15 @@ static int init_branch(draft *d, sheaf_str branch, sheaf_error *err)
 	                 err);
 }
 
+bool draft_may_be_time(int64_t time_us)
+{
+	return time_us >= YEAR_0001_US && time_us < YEAR_10000_US;
+}
+
 static int init_time(draft *d, int64_t time_us, sheaf_error *err)
 {
 	d->time_us = time_us != 0 ? time_us : clock_now_us();
-	if (d->time_us < YEAR_0001_US || d->time_us >= YEAR_10000_US)
+	if (!draft_may_be_time(d->time_us))
 		return err_set(err, SHEAF_INVALID, "a time lies outside the years 0001 to 9999");
 	clock_format(d->timestamp, d->time_us);
 	return 0;

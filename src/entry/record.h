@@ -112,6 +112,9 @@ static inline sheaf_str draft_delta(const draft *d)
 struct sheaf_entry_options;
 int draft_init(draft *d, sheaf_str type, sheaf_str body, bool checked,
                const struct sheaf_entry_options *options, sheaf_error *err);
+
+/* Whether a record may have that time: the years 0001 to 9999. */
+bool draft_may_be_time(int64_t time_us);
 void draft_free(draft *d);
 
 /*
