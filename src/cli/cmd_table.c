@@ -618,8 +618,8 @@ const command commands[] = {
 		.brief = "bring to another store what this one has",
 		.synopsis = "push TARGET [SESSION...]\npush TARGET --all",
 		.about =
-			"The same as a pull over there: see sheaf help pull. What is taken in here is not\n"
-			"changed. Where both moved, this store's branch becomes NAME@MACHINE there.",
+			"The same as a pull over there: see sheaf help pull. This store is only read.\n"
+			"Where both moved, this store's branch becomes NAME@MACHINE there.",
 		.examples = "sheaf push postgres://sheaf@db/sheaf\n"
 			    "sheaf push jsonl:/mnt/backup/sheaf --all\n"
 			    "sheaf push redis://cache demo --as laptop",
