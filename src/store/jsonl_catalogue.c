@@ -52,6 +52,7 @@ static void forget(jcatalogue *c)
 	c->fd = -1;
 	c->tail_count = 0;
 	c->known_ns = 0;
+	c->memory_ns = 0;
 	c->broken = false;
 	c->read_to = 0;
 	c->file = (jcatalogue_head){0};
@@ -813,7 +814,15 @@ int jcatalogue_reconcile(jcatalogue *c, jowner *o, sheaf_error *err)
 	}
 	/* It cannot be written: this once from memory. */
 	forget(c);
-	return tail_from_rows(c, &b) ? err_nomem(err) : 0;
+	if (tail_from_rows(c, &b))
+		return err_nomem(err);
+	c->memory_ns = mtime_ns;
+	return 0;
+}
+
+bool jcatalogue_in_memory(const jcatalogue *c, jowner *o)
+{
+	return c->memory_ns != 0 && c->memory_ns == directory_ns(o);
 }
 
 /* The catalogue, complete. Mutex held. */

@@ -51,9 +51,10 @@ struct jcatalogue {
 	uint64_t inode;
 	jcatalogue_head file;
 	uint64_t read_to;
-	int64_t known_ns; /* the directory's mtime up to which we know all; 0 = we do not */
-	bool broken;      /* a row of the snapshot could not be read */
-	jrow **tail;      /* the tail's rows; those replaced since are dead */
+	int64_t known_ns;  /* the directory's mtime up to which we know all; 0 = we do not */
+	bool broken;       /* a row of the snapshot could not be read */
+	int64_t memory_ns; /* it is in memory only: the directory's mtime then; 0 = it is not */
+	jrow **tail;       /* the tail's rows; those replaced since are dead */
 	size_t tail_count, tail_room;
 	bool tail_sorted;
 	map names; /* name → its row in tail */
@@ -75,6 +76,9 @@ void jrows_free(jrow **rows, size_t count);
 /* All of these with the mutex held. */
 int jcatalogue_load(jcatalogue *c, jowner *o,
                     sheaf_error *err); /* complete, as far as it can tell */
+/* Whether it was loaded into memory, for it cannot be written, and the directory is as it was: good
+ * enough to go on with a list that began by loading it. */
+bool jcatalogue_in_memory(const jcatalogue *c, jowner *o);
 int jcatalogue_reconcile(jcatalogue *c, jowner *o, sheaf_error *err); /* from the directory */
 int jcatalogue_add(jcatalogue *c, jrow *row);                         /* in memory; takes the row */
 bool jcatalogue_lock(jcatalogue *c, jowner *o); /* the file lock; false: do without */

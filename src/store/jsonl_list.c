@@ -152,7 +152,7 @@ static int take_candidates(listing *l, candidate_row *rows, size_t *count, sheaf
 	jcatalogue *c = l->o->catalogue;
 
 	pthread_mutex_lock(&c->mutex);
-	int rc = jcatalogue_load(c, l->o, err);
+	int rc = l->after && jcatalogue_in_memory(c, l->o) ? 0 : jcatalogue_load(c, l->o, err);
 	if (rc == 0)
 		rc = copy_candidates(l, rows, count, err);
 	if (rc == 0 && c->broken) {

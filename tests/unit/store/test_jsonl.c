@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "sheaf.h"
+#include "support/fault_io.h"
 #include "support/files.h"
 #include "support/play.h"
 
@@ -595,6 +596,38 @@ static void readonly_store_writes_nothing(void **state)
 	assert_int_equal(access(path_of(".kept"), F_OK), -1);
 }
 
+/* What cannot be written down is kept for the rest of the list. */
+static void readonly_list_reads_the_directory_once(void **state)
+{
+	sheaf_store_options o = SHEAF_STORE_OPTIONS_INIT;
+	sheaf_list_options all = SHEAF_LIST_OPTIONS_INIT;
+	(void)state;
+	make(1);
+	for (int i = 0; i < 1000; i++) {
+		char id[16];
+		sheaf_session *s = NULL;
+		snprintf(id, sizeof(id), "x%d", i);
+		sheaf_key key = sheaf_key_of(id);
+		sheaf_session_options quick = SHEAF_SESSION_OPTIONS_INIT;
+		quick.durability = SHEAF_DURABILITY_PROCESS;
+		assert_int_equal(sheaf_session_open(&s, store, &key, &quick, &err), 0);
+		sheaf_session_close(s);
+	}
+	shut();
+	tree_remove(path_of(".sheaf"));
+	o.readonly = 1;
+	assert_int_equal(sheaf_open(&store, url, &o, &err), 0);
+	all.limit = 10000;
+	sheaf_list *list;
+	fault_io_install();
+	assert_int_equal(sheaf_store_list(&list, store, &all, &err), 0);
+	uint64_t reads = fault_io_count(FAULT_getdents);
+	fault_io_remove();
+	assert_int_equal(list->count, 1001);
+	sheaf_list_free(list);
+	assert_true(reads > 0 && reads < 12);
+}
+
 static void newer_version_is_read_only(void **state)
 {
 	size_t len;
@@ -631,6 +664,7 @@ int main(void)
 		T(list_order_is_by_records),
 		T(modes_are_private),
 		T(readonly_store_writes_nothing),
+		T(readonly_list_reads_the_directory_once),
 		T(newer_version_is_read_only),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
