@@ -192,6 +192,12 @@ int session_begin(import *im, const import_session *session)
 		how.parent_session = sheaf_str_of(parent);
 	}
 	rc = session_new(im, session, &key, &how);
+	if (rc == SHEAF_INVALID || rc == SHEAF_LIMIT || rc == SHEAF_TOO_LARGE) {
+		rc = import_problem(im, "%s: left out", im->err->message);
+		how.name = how.cwd = how.extra = (sheaf_str){NULL, 0};
+		if (rc == 0)
+			rc = session_new(im, session, &key, &how);
+	}
 	return rc == 0 ? fork_stand(im, session->fork_at) : rc;
 }
 

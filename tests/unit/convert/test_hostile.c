@@ -290,6 +290,21 @@ static void test_ids(void **state)
 	kit_close(&k);
 }
 
+/* What a header cannot hold is left out of it, and said. */
+static void test_header(void **state)
+{
+	(void)state;
+	kit k;
+	take(&k, "pi", "x.jsonl",
+	     SHEAF_STR(
+		     "{\"type\":\"session\",\"version\":3,\"id\":\"s1\",\"cwd\":\"/a\\u0001b\"}\n" PI(
+			     "a", "null", "")));
+	assert_int_equal(k.report->session_count, 1);
+	assert_int_equal(k.report->problem_total, 1);
+	assert_int_equal(k.report->problems[0]->line, 1);
+	kit_close(&k);
+}
+
 /* Files whose names are no text, and of formats that take a session's id from them. */
 static void test_file_names(void **state)
 {
@@ -497,17 +512,12 @@ static void test_changed_meanwhile(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_deep),
-		cmocka_unit_test(test_long),
-		cmocka_unit_test(test_cycles),
-		cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_ids),
-		cmocka_unit_test(test_file_names),
-		cmocka_unit_test(test_no_files),
-		cmocka_unit_test(test_folders),
-		cmocka_unit_test(test_zst_damaged),
-		cmocka_unit_test(test_zst_bomb),
-		cmocka_unit_test(test_changed_meanwhile),
+		cmocka_unit_test(test_deep),       cmocka_unit_test(test_long),
+		cmocka_unit_test(test_cycles),     cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_ids),        cmocka_unit_test(test_header),
+		cmocka_unit_test(test_file_names), cmocka_unit_test(test_no_files),
+		cmocka_unit_test(test_folders),    cmocka_unit_test(test_zst_damaged),
+		cmocka_unit_test(test_zst_bomb),   cmocka_unit_test(test_changed_meanwhile),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
