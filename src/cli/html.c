@@ -94,9 +94,9 @@ static void put_facts(html_page *p)
 	put_fact(out, "User", info->user);
 	put_fact(out, "Directory", info->cwd);
 	buf_lit(out, "<div><dt>From</dt><dd>");
-	html_time(out, info->created_us);
+	html_date(out, info->created_us);
 	buf_lit(out, "</dd></div><div><dt>To</dt><dd>");
-	html_time(out, info->modified_us);
+	html_date(out, info->modified_us);
 	buf_lit(out, "</dd></div><div><dt>Messages</dt><dd>");
 	html_number(out, info->messages);
 	buf_lit(out, "</dd></div>");

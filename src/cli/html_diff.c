@@ -3,7 +3,7 @@
 #include "base/str.h"
 #include "html_inside.h"
 
-#define CELLS_MAX (1u << 20) /* of the table of common lines; larger edits are shown whole */
+#define CELLS_MAX (1u << 18) /* of the table of common lines; larger edits are shown whole */
 
 static void put_line(buf *out, const char *class, char sign, sheaf_str line)
 {

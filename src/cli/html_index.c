@@ -8,6 +8,7 @@
 #define PAGE_BYTES (4u << 20) /* about as much as is read at a time */
 #define PAGE_LIMIT 16u
 #define SUBAGENTS_MAX 1000u
+#define ANSWERS_MAX 256u /* in one entry; with more of them it stands for itself */
 #define ANSWER_STEPS 64u /* how far above its answer a call may stand */
 
 void html_index_free(html_index *x)
@@ -263,7 +264,7 @@ static bool belongs(const html_index *x, uint32_t at, uint32_t above)
 /* An entry of answers alone is shown with the calls it answers, if each of them has no other. */
 static void note_answers(html_index *x, const sheaf_message_view *m, uint32_t at)
 {
-	bool all = m->part_count != 0;
+	bool all = m->part_count != 0 && m->part_count <= ANSWERS_MAX;
 	for (size_t i = 0; i < m->part_count; i++) {
 		const sheaf_part *part = m->parts[i];
 		html_call *call = part->kind == SHEAF_PART_TOOL_RESULT

@@ -28,6 +28,7 @@ size_t html_lines(sheaf_str text);
 void html_number(buf *out, uint64_t number); /* 12,345 */
 void html_tokens(buf *out, uint64_t tokens); /* 812, 12.3k, 1.2M */
 void html_time(buf *out, int64_t us);        /* a <time> */
+void html_date(buf *out, int64_t us);        /* the same with its year */
 void html_link(buf *out, uint64_t seq);      /* <a href="#e12">@12</a> */
 
 /* ---- Markdown (html_markdown.c) ------------------------------------------- */

@@ -322,16 +322,30 @@ void html_tokens(buf *out, uint64_t tokens)
 		buf_format(out, "%.1fM", (double)tokens / 1e6);
 }
 
-void html_time(buf *out, int64_t us)
+static void put_time(buf *out, int64_t us, bool whole)
 {
 	static const char *const months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
 	                                     "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
 	char text[CLOCK_TEXT + 1];
 	clock_format(text, us);
 	unsigned month = (unsigned)((text[5] - '0') * 10 + (text[6] - '0'));
-	buf_format(out, "<time datetime=\"%s\" title=\"%.10s %.8s UTC\">%d %s %.5s</time>", text,
-	           text, text + 11, (text[8] - '0') * 10 + (text[9] - '0'),
-	           months[month >= 1 && month <= 12 ? month - 1 : 0], text + 11);
+	buf_format(out, "<time datetime=\"%s\" title=\"%.10s %.8s UTC\">%d %s ", text, text,
+	           text + 11, (text[8] - '0') * 10 + (text[9] - '0'),
+	           months[month >= 1 && month <= 12 ? month - 1 : 0]);
+	if (whole)
+		buf_format(out, "%.4s, %.5s UTC</time>", text, text + 11);
+	else
+		buf_format(out, "%.5s</time>", text + 11);
+}
+
+void html_time(buf *out, int64_t us)
+{
+	put_time(out, us, false);
+}
+
+void html_date(buf *out, int64_t us)
+{
+	put_time(out, us, true);
 }
 
 void html_link(buf *out, uint64_t seq)
