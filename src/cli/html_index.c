@@ -157,7 +157,7 @@ static void preview_part(buf *out, const sheaf_part *part)
 		preview_text(out, part->text);
 		break;
 	case SHEAF_PART_TOOL_RESULT:
-		html_line(out, html_trim(part->text), PREVIEW_BYTES);
+		html_output_line(out, html_trim(part->text), PREVIEW_BYTES);
 		break;
 	case SHEAF_PART_TOOL_USE:
 		html_line(out, part->name, 40);

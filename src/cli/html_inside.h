@@ -17,6 +17,8 @@ void html_attr(buf *out, sheaf_str text);
 void html_line(buf *out, sheaf_str text, size_t max);
 /* What a program printed: text with its colours. */
 void html_output(buf *out, sheaf_str text);
+/* The beginning of that as one line, without colours. */
+void html_output_line(buf *out, sheaf_str text, size_t max);
 /* JSON with line breaks and indentation. */
 void html_json(buf *out, sheaf_str json);
 /* A block of code with a button that copies it; the text is put between the two. */

@@ -145,14 +145,13 @@ static void ink_set(ink *k, unsigned n)
 		k->color = 0;
 }
 
-/* The end of the control sequence at `at` (its ESC), or `at` if it is none; `*shows`: it is one of
- * colours, whose numbers are in `k`. */
-static size_t sequence(sheaf_str text, size_t at, ink *k, bool *shows)
+/* The end of the control sequence at `at` (its ESC), or `at` if it is none; one of colours changes
+ * the ink. */
+static size_t sequence(sheaf_str text, size_t at, ink *k)
 {
 	size_t i = at + 1;
 	unsigned n = 0;
 	ink next = *k;
-	*shows = false;
 	if (i >= text.len || text.ptr[i] != '[')
 		return at;
 	for (i++; i < text.len && i - at < 64; i++) {
@@ -165,7 +164,6 @@ static size_t sequence(sheaf_str text, size_t at, ink *k, bool *shows)
 		} else if (c == 'm') {
 			ink_set(&next, n);
 			*k = next;
-			*shows = true;
 			return i + 1;
 		} else if (c >= '@' && c <= '~') {
 			return i + 1;
@@ -174,6 +172,22 @@ static size_t sequence(sheaf_str text, size_t at, ink *k, bool *shows)
 		}
 	}
 	return at;
+}
+
+void html_output_line(buf *out, sheaf_str text, size_t max)
+{
+	_cleanup_(buf_free) buf bare = BUF_INIT(SIZE_MAX);
+	ink k = {0};
+	for (size_t at = 0; at < text.len && bare.len <= max;) {
+		size_t end = text.ptr[at] == 0x1b ? sequence(text, at, &k) : at;
+		if (end == at)
+			buf_char(&bare, text.ptr[at++]);
+		else
+			at = end;
+	}
+	html_line(out, buf_view(&bare), max);
+	if (bare.status != 0 && out->status == 0)
+		out->status = bare.status;
 }
 
 static bool ink_is(const ink *k)
@@ -200,7 +214,6 @@ void html_output(buf *out, sheaf_str text)
 	while (at < text.len) {
 		const char *esc = memchr(text.ptr + at, 0x1b, text.len - at);
 		size_t end = esc != NULL ? (size_t)(esc - text.ptr) : text.len;
-		bool shows = false;
 		if (end > at && ink_is(&now))
 			ink_open(out, &now);
 		html_text(out, str_make(text.ptr + at, end - at));
@@ -208,7 +221,7 @@ void html_output(buf *out, sheaf_str text)
 			buf_lit(out, "</span>");
 		if (end == text.len)
 			return;
-		at = sequence(text, end, &now, &shows);
+		at = sequence(text, end, &now);
 		if (at == end) { /* no sequence: the character itself is shown */
 			html_text(out, str_make(text.ptr + end, 1));
 			at = end + 1;

@@ -151,7 +151,7 @@ class Test_page(Case):
         page.wait("document.getElementById('found').textContent !== ''")
         page.press("Enter")
         self.assertTrue(page.run("[...CSS.highlights.get('found-now')][0].startContainer.parentElement"
-                                 ".closest('details, summary') !== null"))
+                                 ".closest('details.think .md').parentElement.open"))
 
     def test_search_in_another_branch(self):
         page = self.browser.open(self.pi)

@@ -222,11 +222,12 @@
 		const found = $("found");
 		let hits = [];
 		let hit = -1;
+		/* What is said twice, in a summary and in what it folds, is found once. */
 		function textsOf(element) {
 			const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
 			const texts = [];
 			for (let node = walker.nextNode(); node; node = walker.nextNode())
-				if (!node.parentElement.closest(".copy, .meta, .ways, .away"))
+				if (!node.parentElement.closest(".copy, .meta, .ways, .away, .brief"))
 					texts.push(node);
 			return texts;
 		}
