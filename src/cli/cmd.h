@@ -214,6 +214,7 @@ int cmd_show(cli *c);
 int cmd_todo(cli *c);
 int cmd_state(cli *c);
 int cmd_tree(cli *c);
+int cmd_tui(cli *c);
 int cmd_undelete(cli *c);
 int cmd_usage(cli *c);
 int cmd_version(cli *c);

@@ -113,6 +113,12 @@ const opt options_search[] = {
 	{0},
 };
 
+const opt options_tui[] = {
+	{OPT_PROJECT, 'C', "project", "DIR", "only sessions of this directory", NULL},
+	{OPT_HERE, 'H', "here", NULL, "the same for the working directory", NULL},
+	{0},
+};
+
 const opt options_show[] = {
 	{OPT_FULL, 'f', "full", NULL, "nothing folded, exact times", NULL},
 	{OPT_LIMIT, 'n', "last", "N", "only the newest N entries", NULL},

@@ -11,6 +11,7 @@ extern const opt options_import[];
 extern const opt options_export[];
 extern const opt options_ls[];
 extern const opt options_search[];
+extern const opt options_tui[];
 extern const opt options_show[];
 extern const opt options_path[];
 extern const opt options_tree[];

@@ -193,7 +193,7 @@ static int put_hits(cli *c, const sheaf_hits *hits)
 			continue;
 		if (i != 0)
 			buf_char(&out, '\n');
-		hit_session(c, &out, first);
+		hit_session(c, &out, first, true);
 		buf_char(&out, '\n');
 		for (size_t k = i; k < hits->count; k++)
 			if (same_session(hits->items[k], first))

@@ -163,6 +163,21 @@ const command commands[] = {
 		.options = options_search,
 	},
 	{
+		.name = "tui",
+		.brief = "browse sessions in the terminal",
+		.synopsis = "tui [SESSION]",
+		.about =
+			"A list of sessions with a preview of each; Enter reads one, with its tool\n"
+			"output folded, t draws its tree, / searches in everything that was said, as\n"
+			"one types. ? lists the keys, which are those of less and vim; q goes back.\n"
+			"With SESSION, begins with reading that one. Writes nothing.",
+		.examples = "sheaf tui\nsheaf tui --here\nsheaf tui demo",
+		.run = cmd_tui,
+		.words_max = 1,
+		.word = WORD_SESSION,
+		.options = options_tui,
+	},
+	{
 		.name = "show",
 		.brief = "read a conversation",
 		.synopsis = "show [SESSION]",

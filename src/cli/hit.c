@@ -114,7 +114,7 @@ void hit_snippet(const cli *c, buf *out, const sheaf_hit *hit, size_t indent, un
 
 /* ---- Who and where ---------------------------------------------------------------------------- */
 
-void hit_session(const cli *c, buf *out, const sheaf_hit *hit)
+void hit_session(const cli *c, buf *out, const sheaf_hit *hit, bool id)
 {
 	_cleanup_(buf_free) buf title = BUF_INIT(SIZE_MAX);
 	_cleanup_(buf_free) buf cut = BUF_INIT(SIZE_MAX);
@@ -123,8 +123,10 @@ void hit_session(const cli *c, buf *out, const sheaf_hit *hit)
 	text_cut(&cut, buf_view(&title), TITLE_MAX);
 	print_styled(&c->screen, out, STYLE_TITLE,
 	             cut.len != 0 ? buf_view(&cut) : SHEAF_STR("(no name)"));
-	buf_format(&rest, " %s ", text_glyphs()->dot);
-	text_safe(&rest, hit->session, TEXT_ID);
+	if (id) {
+		buf_format(&rest, " %s ", text_glyphs()->dot);
+		text_safe(&rest, hit->session, TEXT_ID);
+	}
 	if (hit->cwd.len != 0) {
 		buf_format(&rest, " %s ", text_glyphs()->dot);
 		view_directory(&rest, hit->cwd);

@@ -4,8 +4,8 @@
 
 #include "view.h"
 
-/* The session of a hit, in a part of a line: its name, id and directory. */
-void hit_session(const cli *c, buf *out, const sheaf_hit *hit);
+/* The session of a hit, in a part of a line: its name, its id if that is wanted, its directory. */
+void hit_session(const cli *c, buf *out, const sheaf_hit *hit, bool id);
 
 /* Who said it and when, in a part of a line. */
 void hit_who(const cli *c, buf *out, const sheaf_hit *hit);
