@@ -593,7 +593,7 @@ static int chatgpt_read(import *im)
 }
 
 const converter convert_chatgpt = {
-	.is = {"chatgpt", "ChatGPT export", 1, 1},
+	.is = {.name = "chatgpt", .title = "ChatGPT export", .imports = 1, .exports = 1},
 	.knows = chatgpt_knows,
 	.begin = chatgpt_begin,
 	.read = chatgpt_read,

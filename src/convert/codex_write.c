@@ -144,6 +144,24 @@ static int element_write(export *ex, void *ctx, wire_phase phase, sheaf_str elem
 	return rc == 0 ? event_write(ex, w, element, time_us) : rc;
 }
 
+/* The number that a line has, if it is one of this format. */
+static int number_find(export *ex, writing *w, const sheaf_entry *record)
+{
+	sheaf_str raw, number;
+	int rc = export_raw(ex, record, &raw);
+	if (rc != 0 || raw.ptr == NULL)
+		return rc;
+	rc = json_check(raw, JSON_OBJECT, NULL);
+	if (rc != 0)
+		return rc == SHEAF_NOMEM ? err_nomem(ex->err) : 0;
+	number = json_member_bytes(raw, "ordinal");
+	if (number.len != 0) {
+		w->numbered = true;
+		w->ordinal = number_read(number) + 1;
+	}
+	return 0;
+}
+
 /* What is added to numbered lines goes on counting. */
 static int numbers_find(export *ex, writing *w)
 {
@@ -152,17 +170,13 @@ static int numbers_find(export *ex, writing *w)
 	int rc = 1;
 	ex->from_seq = 0;
 	while (seq < until && (rc = export_records(ex, &seq, &page)) == 1) {
-		for (size_t i = 0; rc == 1 && i < page->count && page->items[i]->seq < until; i++) {
-			sheaf_str raw, number = {NULL, 0};
-			int code = export_raw(ex, page->items[i], &raw);
-			if (code == 0 && raw.ptr != NULL && json_check(raw, JSON_OBJECT, NULL) == 0)
-				number = json_member_bytes(raw, "ordinal");
-			if (number.len != 0) {
-				w->numbered = true;
-				w->ordinal = number_read(number) + 1;
-			}
-			rc = code == 0 ? 1 : code;
+		int code = 0;
+		for (size_t i = 0; code == 0 && i < page->count; i++) {
+			if (page->items[i]->seq < until)
+				code = number_find(ex, w, page->items[i]);
 		}
+		if (code != 0)
+			return code;
 	}
 	ex->from_seq = until;
 	return rc < 0 ? rc : 0;

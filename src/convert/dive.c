@@ -138,7 +138,7 @@ static int dive_take(import *im, sheaf_str piece)
 }
 
 const converter convert_dive = {
-	.is = {"dive", "Dive", 1, 1},
+	.is = {.name = "dive", .title = "Dive", .imports = 1, .exports = 1},
 	.knows = dive_knows,
 	.take = dive_take,
 };

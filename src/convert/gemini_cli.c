@@ -565,7 +565,7 @@ static int document_read(import *im)
 }
 
 static const converter gemini_document = {
-	.is = {"gemini-cli", "Gemini CLI", 1, 0, NULL, NULL, NULL},
+	.is = {.name = "gemini-cli", .title = "Gemini CLI", .imports = 1},
 	.knows = document_knows,
 	.begin = gemini_begin,
 	.read = document_read,

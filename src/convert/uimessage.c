@@ -332,7 +332,7 @@ static int uimessage_read(import *im)
 }
 
 const converter convert_uimessage = {
-	.is = {"uimessage", "AI SDK UI messages", 1, 1},
+	.is = {.name = "uimessage", .title = "AI SDK UI messages", .imports = 1, .exports = 1},
 	.knows = uimessage_knows,
 	.read = uimessage_read,
 	.write = uimessage_write,

@@ -13,6 +13,7 @@ NAME is SOURCE-TARGET, or a part of it. --short: each agent with its own session
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -248,6 +249,12 @@ AGENTS = {"claude-code": ClaudeCode, "codex": Codex, "pi": Pi, "gemini-cli": Gem
 # ---------------------------------------------------------------- what must be in a request
 
 
+def plain(text):
+    """A summary without the words that an agent, or Sheaf, puts around it."""
+    inside = re.search(r"<summary>\n(.*)\n</summary>", text, re.DOTALL)
+    return (inside.group(1) if inside else text).strip()
+
+
 # How an agent's reminders and another provider's roles are worded differs.
 WORDED = ("[developer message]", "<system-reminder>")
 
@@ -269,7 +276,7 @@ def matches(want, got):
     if want[0] != got[0]:
         return False
     if want[0] == "text":
-        return want[1] == got[1] and want[2].strip() in got[2]
+        return want[1] == got[1] and plain(want[2]) in got[2]
     if want[0] == "call":
         return want[1:] == got[1:]
     return want[1] == got[1] and want[2].strip() in got[2]

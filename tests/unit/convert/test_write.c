@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "sheaf/render.h"
 #include "support/body_lines.h"
+#include "support/fail_alloc.h"
 #include "unit/convert/convert_kit.h"
 
 #define CODEX                                                                                      \
@@ -106,11 +107,86 @@ static void test_continued(void **state)
 	}
 }
 
+static const char numbered[] =
+	"{\"timestamp\":\"2026-11-14T10:00:00.000Z\",\"ordinal\":0,\"type\":\"session_meta\",\"payload\":"
+	"{\"id\":\"01a1dc49-dd38-7103-bd23-2ca2f89caecb\",\"timestamp\":\"2026-11-14T10:00:00.000Z\","
+	"\"cwd\":\"/p\",\"originator\":\"x\",\"cli_version\":\"0.166.0\",\"history_mode\":\"paginated\"}}\n"
+	"{\"timestamp\":\"2026-11-14T10:00:01.000Z\",\"ordinal\":1,\"type\":\"response_item\",\"payload\":"
+	"{\"type\":\"message\",\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"Hi\"}]}}\n"
+	"{\"timestamp\":\"2026-11-14T10:00:02.000Z\",\"ordinal\":2,\"type\":\"compacted\",\"payload\":"
+	"{\"message\":\"\",\"replacement_history\":[{\"type\":\"message\",\"role\":\"user\",\"content\":"
+	"[{\"type\":\"input_text\",\"text\":\"It was short\"}]},{\"type\":\"message\",\"role\":"
+	"\"assistant\",\"content\":[{\"type\":\"output_text\",\"text\":\"Yes\"}]}]}}\n";
+
+static const char document[] =
+	"{\"info\":{\"id\":\"ses_1\",\"directory\":\"/p\",\"title\":\"t\",\"time\":{\"created\":1}},"
+	"\"messages\":[{\"info\":{\"id\":\"msg_1\",\"sessionID\":\"ses_1\",\"role\":\"user\",\"time\":"
+	"{\"created\":1}},\"parts\":[{\"id\":\"prt_1\",\"type\":\"text\",\"text\":\"Hi\"}]}]}";
+
+/* Exports what went on here; the first `until` allocations succeed, 0 = all of them. */
+static int go_on(kit *k, const char *file, const char *text, const char *format, size_t until,
+                 bool *hit, buf *out)
+{
+	sheaf_export_report *report = NULL;
+	char path[256];
+	kit_open(k);
+	(void)snprintf(path, sizeof(path), "%s/%s", kit_dir(k), file);
+	file_write(path, text, strlen(text));
+	kit_import(k, path);
+	sheaf_session *s = kit_imported(k, 0);
+	assert_int_equal(sheaf_session_append_text(s, SHEAF_ROLE_ASSISTANT, SHEAF_STR("one more"),
+	                                           NULL, &k->err),
+	                 0);
+	fail_alloc_at(until, until % 2 == 0);
+	int rc = kit_export(k, s, format, out, &report);
+	*hit = fail_alloc_hit();
+	fail_alloc_at(0, false);
+	if (rc == 0)
+		sheaf_export_report_free(report);
+	sheaf_session_close(s);
+	kit_close(k);
+	return rc;
+}
+
+static const struct {
+	const char *file, *text, *format, *wanted;
+} gone_on[] = {
+	{"x.jsonl", numbered, "codex", "\"ordinal\":3,\"type\":\"response_item\""},
+	{"x.jsonl", numbered, "pi", "It was short"},
+	{"x.json", document, "opencode", "\"parentID\":\"msg_1\""},
+};
+
+static void test_out_of_memory(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(gone_on); i++) {
+		bool hit = true;
+		for (size_t n = 1; hit; n++) {
+			_cleanup_(buf_free) buf out = BUF_INIT(KIT_BYTES_MAX);
+			kit k;
+			fail_alloc_install();
+			int rc = go_on(&k, gone_on[i].file, gone_on[i].text, gone_on[i].format, n,
+			               &hit, &out);
+			if (rc != (hit ? SHEAF_NOMEM : 0))
+				print_error("%s: allocation %zu\n", gone_on[i].format, n);
+			assert_int_equal(rc, hit ? SHEAF_NOMEM : 0);
+			buf_nul(&out);
+			if (rc == 0)
+				assert_non_null(strstr(out.ptr, gone_on[i].wanted));
+			buf_free(&out);
+			out = (buf)BUF_INIT(KIT_BYTES_MAX);
+			assert_int_equal(fail_alloc_live(), 0);
+			fail_alloc_remove();
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_others),
 		cmocka_unit_test(test_continued),
+		cmocka_unit_test(test_out_of_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
