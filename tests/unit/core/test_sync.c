@@ -3,6 +3,8 @@
 
 #include "store/store.h"
 #include "support/fail_alloc.h"
+#include "support/files.h"
+#include "support/play.h"
 
 static sheaf_store *open_url(const char *url)
 {
@@ -261,6 +263,74 @@ static void test_interrupted_at_every_append(void **state)
 	fault.slot = NULL;
 }
 
+/* ---- A log that lost its end --------------------------------------------------------------- */
+
+/* The bytes up to the end of line `lines`. */
+static size_t lines_end(const char *text, size_t len, size_t lines)
+{
+	size_t at = 0;
+	for (; lines > 0 && at < len; lines--) {
+		const char *end = memchr(text + at, '\n', len - at);
+		at = end != NULL ? (size_t)(end - text) + 1 : len;
+	}
+	return at;
+}
+
+/*
+ * Power went while a merge was written: what is left of it is some of its
+ * batches. The branch here has not moved, and the next pull completes it.
+ */
+static void test_cut_off_after_every_record(void **state)
+{
+	(void)state;
+	for (size_t cut = 0;; cut++) {
+		char path[] = "./sync-XXXXXX", url[64], log[64], derived[64];
+		size_t len;
+		assert_non_null(mkdtemp(path));
+		snprintf(url, sizeof(url), "jsonl:%s", path);
+		snprintf(log, sizeof(log), "%s/s.jsonl", path);
+		snprintf(derived, sizeof(derived), "%s/.sheaf", path);
+		sheaf_store *here = open_url(url), *there = open_url("memory:");
+		sheaf_session *s = make(there, "s");
+		SAY(s, "1", .id = "r");
+		OK(pull(here, there, NULL));
+		sheaf_session *mine = again(here, "s");
+		SAY(mine, "2", .id = "a1");
+		/* In their log they have the numbers that they will get here. */
+		OK(sheaf_session_label(s, S("r"), S("L"), NULL, NULL, &err));
+		SAY(s, "2", .id = "b1");
+		fill(s, "c", 10);
+		SAY(s, "3", .id = "x1", .branch = "side", .parent = "r");
+		size_t before = count_of(here, "s", 0) + 1;
+		OK(pull(here, there, NULL));
+		size_t after = count_of(here, "s", 0) + 1;
+		sheaf_session_close(mine);
+		sheaf_close(here);
+		char *bytes = file_read(log, &len);
+		file_write(log, bytes, lines_end(bytes, len, before + cut));
+		free(bytes);
+		tree_remove(derived);
+		here = open_url(url);
+		expect_leaf_in(here, "s", "main", "a1");
+		OK(pull(here, there, NULL));
+		expect_leaf_in(here, "s", "main", "a1");
+		expect_leaf_in(here, "s", "main@b", "c9");
+		expect_leaf_in(here, "s", "side", "x1");
+		assert_int_equal(count_of(here, "s", SHEAF_KINDS_ENTRIES), 14);
+		sheaf_sync_totals totals;
+		OK(pull(here, there, &totals));
+		assert_int_equal(totals.bytes, 0);
+		OK(pull(there, here, &totals));
+		assert_int_equal(count_of(there, "s", SHEAF_KINDS_ENTRIES), 14);
+		sheaf_session_close(s);
+		sheaf_close(here);
+		sheaf_close(there);
+		tree_remove(path);
+		if (before + cut == after)
+			break;
+	}
+}
+
 /* What is new is read, not what was there. */
 static void test_reads_what_is_new(void **state)
 {
@@ -385,6 +455,7 @@ int main(void)
 		cmocka_unit_test(test_without_memory),
 		cmocka_unit_test(test_every_call_fails),
 		cmocka_unit_test(test_interrupted_at_every_append),
+		cmocka_unit_test(test_cut_off_after_every_record),
 		cmocka_unit_test(test_reads_what_is_new),
 		cmocka_unit_test(test_somebody_writes_meanwhile),
 		TEST(test_arguments),
