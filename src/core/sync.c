@@ -24,37 +24,55 @@ static bool is_name_char(char c)
 	       c == '.' || c == '_' || c == '-';
 }
 
-/* The directory or file of a path; the host of a URL, or else its database. */
-static sheaf_str part_of_url(sheaf_str url)
+/* Up to the first such character, or all. */
+static sheaf_str before(sheaf_str s, char c)
 {
-	const char *end = url.ptr + url.len, *at = memchr(url.ptr, ':', url.len);
-	if (at == NULL)
-		return url;
-	sheaf_str scheme = str_make(url.ptr, (size_t)(at - url.ptr));
-	at++;
-	if (!str_is(scheme, "jsonl") && end - at >= 2 && at[0] == '/' && at[1] == '/') {
-		at += 2;
-		const char *slash = memchr(at, '/', (size_t)(end - at));
-		const char *stop = slash != NULL ? slash : end;
-		for (const char *p = at; p < stop; p++) {
-			if (*p == '@') /* what is before it may be a password */
-				at = p + 1;
-		}
-		const char *colon = memchr(at, ':', (size_t)(stop - at));
-		if (colon != NULL)
-			stop = colon;
-		if (stop > at)
-			return str_make(at, (size_t)(stop - at));
-		at = slash != NULL ? slash + 1 : end;
+	for (size_t i = 0; i < s.len; i++) {
+		if (s.ptr[i] == c)
+			return str_make(s.ptr, i);
 	}
-	while (end > at && end[-1] == '/')
-		end--;
-	const char *start = end;
-	while (start > at && start[-1] != '/')
-		start--;
-	while (start < end && *start == '.')
-		start++;
-	return start < end ? str_make(start, (size_t)(end - start)) : scheme;
+	return s;
+}
+
+static sheaf_str from(sheaf_str s, size_t at)
+{
+	return str_make(s.ptr + at, s.len - at);
+}
+
+/* After the last such character, or all. */
+static sheaf_str after_last(sheaf_str s, char c)
+{
+	for (size_t i = s.len; i > 0; i--) {
+		if (s.ptr[i - 1] == c)
+			return from(s, i);
+	}
+	return s;
+}
+
+static sheaf_str host_of(sheaf_str authority)
+{
+	sheaf_str host = after_last(authority, '@'); /* before it there may be a password */
+	return host.len != 0 && host.ptr[0] == '[' ? before(from(host, 1), ']') : before(host, ':');
+}
+
+sheaf_str sync_name_of(sheaf_str url)
+{
+	sheaf_str scheme = before(url, ':');
+	if (scheme.len == url.len)
+		return url;
+	sheaf_str rest = from(url, scheme.len + 1);
+	if (!str_is(scheme, "jsonl") && str_starts(rest, "//")) {
+		sheaf_str authority = before(from(rest, 2), '/'), host = host_of(authority);
+		if (host.len != 0)
+			return host;
+		rest = from(rest, 2 + authority.len);
+	}
+	while (rest.len != 0 && rest.ptr[rest.len - 1] == '/')
+		rest.len--;
+	sheaf_str name = after_last(rest, '/');
+	while (name.len != 0 && name.ptr[0] == '.')
+		name = from(name, 1);
+	return name.len != 0 ? name : scheme;
 }
 
 static int take_name(store_sync *c, sheaf_error *err)
@@ -73,7 +91,7 @@ static int take_name(store_sync *c, sheaf_error *err)
 		return 0;
 	}
 	str_copy_cut(c->source, sizeof(c->source),
-	             part_of_url(sheaf_str_of(store_place(c->there))));
+	             sync_name_of(sheaf_str_of(store_place(c->there))));
 	for (char *p = c->source; *p != '\0'; p++) {
 		if (!is_name_char(*p))
 			*p = '-';

@@ -39,6 +39,10 @@ static inline const char *sync_next(const char *part)
 	return part + strlen(part) + 1;
 }
 
+/* What a store is called that has no other name: the directory or file of a path, the host of a
+ * URL, or its database. A part of it, with whatever characters. */
+sheaf_str sync_name_of(sheaf_str url);
+
 /* Which sessions, in order; SHEAF_NOT_FOUND for one that was named. */
 int sync_gather(store_sync *c, sheaf_error *err);
 int sync_progress(store_sync *c, sheaf_error *err);
@@ -47,7 +51,7 @@ sync_item *sync_sibling(store_sync *c, const sync_item *of, sheaf_str session);
 
 /* ---- One session ---------------------------------------------------------- */
 
-/* A position of a branch: `there` false: no such branch; no leaf: before the first entry. */
+/* Where a branch stands, if there is one of that name; no leaf: before the first entry. */
 typedef struct place {
 	bool exists;
 	sheaf_str leaf;

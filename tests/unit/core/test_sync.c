@@ -1,4 +1,8 @@
 /* Tests of pulling: without memory, with calls that fail, in portions, and what is read for it. */
+
+/* First: the tests have an `err` of their own. */
+#include "core/sync.h"
+
 #include "core_test.h"
 
 #include "store/store.h"
@@ -414,6 +418,30 @@ static void test_somebody_writes_meanwhile(void **state)
 	sheaf_close(there);
 }
 
+static void test_names(void **state)
+{
+	(void)state;
+	static const char *const names[][2] = {
+		{"memory:", "memory"},
+		{"jsonl:/srv/sheaf", "sheaf"},
+		{"jsonl:/home/ada/.agent/", "agent"},
+		{"jsonl:office", "office"},
+		{"jsonl://srv/x", "x"},
+		{"jsonl:/one/log.jsonl", "log.jsonl"},
+		{"jsonl:/", "jsonl"},
+		{"postgres://ada:se/cret@db.example:5432/sheaf", "ada"},
+		{"postgres://ada:secret@db.example:5432/sheaf", "db.example"},
+		{"postgres:///sheaf", "sheaf"},
+		{"postgres://ada:secret@/sheaf", "sheaf"},
+		{"redis://[::1]:6379/0", "::1"},
+		{"redis://cache", "cache"},
+		{"redis:", "redis"},
+		{"nothing", "nothing"},
+	};
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		assert_str(sync_name_of(S(names[i][0])), names[i][1]);
+}
+
 static int stop_at_once(void *ctx, const sheaf_sync_totals *totals)
 {
 	(void)ctx;
@@ -458,6 +486,7 @@ int main(void)
 		cmocka_unit_test(test_cut_off_after_every_record),
 		cmocka_unit_test(test_reads_what_is_new),
 		cmocka_unit_test(test_somebody_writes_meanwhile),
+		cmocka_unit_test(test_names),
 		TEST(test_arguments),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
