@@ -8,6 +8,8 @@
  * it is kept as it is and becomes an entry together with the parent. Calls have
  * no ids: a call is a message to a tool, named by its node.
  */
+#include "convert/chatgpt.h"
+
 #include <stdio.h>
 
 #include "base/err.h"
@@ -598,4 +600,5 @@ const converter convert_chatgpt = {
 	.begin = chatgpt_begin,
 	.read = chatgpt_read,
 	.done = chatgpt_done,
+	.write = chatgpt_write,
 };

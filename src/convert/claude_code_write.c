@@ -180,7 +180,7 @@ int cc_write(export *ex)
 	int rc = place_find(ex, &w);
 	if (rc == 0)
 		rc = export_wire(ex, &way);
-	return rc == 0 ? export_path_losses(ex) : rc;
+	return rc;
 }
 
 /* A sub-agent's lies below its parent's name. */

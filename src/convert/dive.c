@@ -4,9 +4,10 @@
  * An event is a turn with the messages it added, or a compaction whose messages
  * stand for all before. Messages have the blocks of Anthropic's API; the usage is the turn's.
  */
+#include "convert/dive.h"
+
 #include "base/err.h"
 #include "base/str.h"
-#include "convert/convert.h"
 #include "convert/media.h"
 #include "convert/parts.h"
 #include "entry/members.h"
@@ -141,4 +142,5 @@ const converter convert_dive = {
 	.is = {.name = "dive", .title = "Dive", .imports = 1, .exports = 1},
 	.knows = dive_knows,
 	.take = dive_take,
+	.write = dive_write,
 };

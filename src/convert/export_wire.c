@@ -122,7 +122,10 @@ int export_wire(export *ex, const wire_way *way)
 			rc = way->take(ex, way->ctx, WIRE_REPLACED, (sheaf_str){NULL, 0},
 			               c->compaction->time_us);
 	}
-	return rc == 0 ? slice_write(ex, way, WIRE_SAID, c, from, c->count) : rc;
+	if (rc == 0)
+		rc = slice_write(ex, way, WIRE_SAID, c, from, c->count);
+	/* What goes on a file of its own format leaves the branches in it. */
+	return rc == 0 && ex->from_seq == 0 ? export_path_losses(ex) : rc;
 }
 
 void export_uuid(const export *ex, char out[WIRE_ID_ROOM])

@@ -56,6 +56,8 @@ static int flush_if_full(import *im)
 /* Whether the piece can stand in a record as the JSON it is: 0; SHEAF_INVALID, SHEAF_NOMEM. */
 static int raw_check(const import_inside *in, sheaf_str raw)
 {
+	if (members_trim(raw).len != raw.len) /* blanks around a value are not found again */
+		return SHEAF_INVALID;
 	if (in->piece_parsed && json_doc_passes(in->doc, raw, RAW_DEPTH_MAX))
 		return 0;
 	int rc = json_check(raw, JSON_NONE, NULL);

@@ -247,7 +247,11 @@ static int message_write(writer *w, size_t i, bool first)
 	} else {
 		memcpy(w->asked, w->message, sizeof(w->asked));
 	}
-	for (size_t k = 0; rc == 0 && k < m->part_count; k++)
+	_cleanup_(buf_free) buf words = BUF_INIT(OUT_BYTES_MAX);
+	rc = said_wording(w->ex, w->context, i, &words);
+	if (words.len != 0)
+		text_write(w, buf_view(&words));
+	for (size_t k = 0; rc == 0 && words.len == 0 && k < m->part_count; k++)
 		rc = part_write(w, i, m->parts[k]);
 	if (reply) {
 		part_begin(w, "step-finish");

@@ -234,7 +234,8 @@ static bool summary_put(import *im, buf *out, value line, sheaf_str type, import
 		sheaf_str kept = value_string(line, "firstKeptEntryId");
 		sheaf_str ahead = window_get(&s->ahead, kept);
 		record->type = "compaction";
-		if (kept.len != 0) {
+		if (kept.len != 0 &&
+		    !str_eq(kept, value_string(line, "id"))) { /* from itself on: nothing */
 			buf_lit(out, ",\"first_kept_entry_id\":");
 			buf_json(out, ahead.len != 0 ? ahead : entry_behind(im, kept));
 		}

@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "convert/document.h"
+#include "sheaf/render.h"
 
 void said_freep(sheaf_context **context)
 {
@@ -19,6 +20,51 @@ int said_open(export *ex, sheaf_context **out)
 	if (rc == 0 && (*out)->compaction != NULL)
 		rc = export_loss(ex, "what was said before a compaction");
 	return rc == 0 ? export_path_losses(ex) : rc;
+}
+
+static void requestp_free(sheaf_request **request)
+{
+	sheaf_request_free(*request);
+}
+
+int said_wording(export *ex, const sheaf_context *context, size_t i, buf *out)
+{
+	static const char *const plain[] = {SHEAF_ROLE_USER, SHEAF_ROLE_ASSISTANT, SHEAF_ROLE_TOOL,
+	                                    SHEAF_ROLE_SYSTEM};
+	_cleanup_(requestp_free) sheaf_request *request = NULL;
+	_cleanup_(json_freep) json_doc *doc = NULL;
+	sheaf_render_options how = SHEAF_RENDER_OPTIONS_INIT;
+	sheaf_context one = *context;
+	for (size_t k = 0; k < COUNT_OF(plain); k++) {
+		if (str_is(context->items[i]->message->role, plain[k]))
+			return 0;
+	}
+	if (str_is(context->items[i]->message->role, SHEAF_ROLE_DEVELOPER)) {
+		int lost = export_loss(ex, "role");
+		if (lost != 0)
+			return lost;
+	}
+	one.items += i;
+	one.count = 1;
+	how.format = SHEAF_FORMAT_ANTHROPIC; /* knows none of these roles */
+	how.model = SHEAF_STR("-");
+	how.cache = SHEAF_CACHE_OFF;
+	int rc = sheaf_render(&request, &one, &how, ex->err);
+	if (rc == 0)
+		rc = json_parse(&doc, request->body, ex->err);
+	if (rc != 0)
+		return rc == SHEAF_CONTEXT ? 0 : rc;
+	json_iter messages = json_each(json_get(json_root(doc), "messages"));
+	while (json_next(&messages)) {
+		json_iter blocks = json_each(json_get(messages.value, "content"));
+		while (json_next(&blocks)) {
+			sheaf_str text = json_string(json_get(blocks.value, "text"));
+			if (out->len != 0 && text.len != 0)
+				buf_char(out, '\n');
+			buf_str(out, text);
+		}
+	}
+	return buf_status(out, ex->err);
 }
 
 const sheaf_part *said_answer(const sheaf_context *context, size_t i, sheaf_str call)

@@ -12,6 +12,13 @@
 int said_open(export *ex, sheaf_context **out);
 void said_freep(sheaf_context **context);
 
+/*
+ * What an item says that is neither the user's, the assistant's, a tool's nor the
+ * system's, in the words a model would be sent: summaries, what a command printed.
+ * out->len stays 0 for the others.
+ */
+int said_wording(export *ex, const sheaf_context *context, size_t i, buf *out);
+
 /* The answer to a call of item `i`: all calls of a context are answered. NULL if it is not. */
 const sheaf_part *said_answer(const sheaf_context *context, size_t i, sheaf_str call);
 

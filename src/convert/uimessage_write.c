@@ -106,6 +106,16 @@ static int message_write(export *ex, const sheaf_context *context, size_t *i)
 	            reply                       ? "assistant"
 	            : str_is(m->role, "system") ? "system"
 	                                        : "user");
+	_cleanup_(buf_free) buf words = BUF_INIT(OUT_BYTES_MAX);
+	rc = said_wording(ex, context, *i, &words);
+	if (rc == 0 && words.len != 0) {
+		buf_lit(&out, "{\"type\":\"text\",\"text\":");
+		buf_json(&out, buf_view(&words));
+		buf_lit(&out, "}]}");
+		++*i;
+		rc = buf_status(&out, ex->err);
+		return rc == 0 ? export_write(ex, buf_view(&out)) : rc;
+	}
 	do {
 		m = context->items[*i]->message;
 		if (reply && str_is(m->role, "assistant")) {

@@ -91,23 +91,28 @@ static void test_uimessage(void **state)
 static void test_out_of_memory(void **state)
 {
 	(void)state;
-	static const char *const formats[] = {"opencode", "uimessage"};
-	for (size_t i = 0; i < 2; i++) {
+	static const struct {
+		const char *file, *format;
+	} cases[] = {{KIT_DATA "dive/sess-123.jsonl", "opencode"},
+	             {KIT_DATA "dive/sess-123.jsonl", "uimessage"},
+	             {KIT_DATA "uimessage/messages.json", "dive"},
+	             {KIT_DATA "uimessage/messages.json", "chatgpt"}};
+	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		bool hit = true;
 		for (size_t n = 1; hit; n++) {
 			kit k;
 			sheaf_export_report *report = NULL;
 			fail_alloc_install();
 			kit_open(&k);
-			kit_import(&k, KIT_DATA "dive/sess-123.jsonl");
+			kit_import(&k, cases[i].file);
 			sheaf_session *s = kit_imported(&k, 0);
 			buf out = BUF_INIT(KIT_BYTES_MAX);
 			fail_alloc_at(n, n % 2 == 0);
-			int rc = kit_export(&k, s, formats[i], &out, &report);
+			int rc = kit_export(&k, s, cases[i].format, &out, &report);
 			hit = fail_alloc_hit();
 			fail_alloc_at(0, false);
 			if (rc != (hit ? SHEAF_NOMEM : 0))
-				print_error("%s: allocation %zu\n", formats[i], n);
+				print_error("%s: allocation %zu\n", cases[i].format, n);
 			assert_int_equal(rc, hit ? SHEAF_NOMEM : 0);
 			if (rc == 0)
 				sheaf_export_report_free(report);

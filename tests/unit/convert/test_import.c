@@ -180,6 +180,21 @@ static void test_damaged(void **state)
 	kit_close(&k);
 }
 
+/* Blanks around a line, and other ends of lines, are part of the file. */
+static void test_blanks(void **state)
+{
+	(void)state;
+	static const char text[] = " " HEADER
+				   "\t" ENTRY("a", "null", "one") "{\"type\":\"x\"} \n"
+								  "{\"type\":\"y\"}\r\n0 ";
+	kit k;
+	kit_open(&k);
+	file_make(&k, text, strlen(text));
+	assert_int_equal(kit_try(&k, path, NULL), 0);
+	same(&k, "pi.s1");
+	kit_close(&k);
+}
+
 /* Ids that were made here come back from what was written for another agent. */
 static void test_ids_made_here(void **state)
 {
@@ -402,8 +417,9 @@ int main(void)
 		cmocka_unit_test(test_cut_in_a_line),   cmocka_unit_test(test_changed),
 		cmocka_unit_test(test_damaged),         cmocka_unit_test(test_large),
 		cmocka_unit_test(test_leaf_of_refused), cmocka_unit_test(test_nothing),
-		cmocka_unit_test(test_ids_made_here),   cmocka_unit_test(test_no_session),
-		cmocka_unit_test(test_dry_run),         cmocka_unit_test(test_out_of_memory),
+		cmocka_unit_test(test_ids_made_here),   cmocka_unit_test(test_blanks),
+		cmocka_unit_test(test_no_session),      cmocka_unit_test(test_dry_run),
+		cmocka_unit_test(test_out_of_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
