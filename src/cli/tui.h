@@ -102,8 +102,6 @@ typedef struct sessions {
 /* The session in this row; NULL if there is none. */
 const sheaf_session_info *sessions_at(const sessions *s, size_t row);
 void sessions_done(sessions *s);
-/* Which agent a session was imported from, "" if none. */
-const char *session_agent(const sheaf_session_info *info);
 
 typedef struct preview {
 	buf of; /* the key that it is of */

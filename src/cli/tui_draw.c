@@ -199,6 +199,18 @@ static void put_mark(pen *p)
 	put_cell(p, p->last_column, p->last, p->last_attributes, p->last_pair);
 }
 
+/* Says in the last column that there is more. */
+static void put_cut(pen *p, int end)
+{
+	static const glyph more = {{"\xe2\x80\xa6", 3}, 1, STYLED_DIM},
+			   more_ascii = {{">", 1}, 1, 0};
+	static const glyph blank = {{" ", 1}, 1, 0};
+	while (p->column < end - 1)
+		put_glyph(p, &blank);
+	p->column = end - 1;
+	put_glyph(p, text_glyphs()->ellipsis[0] == '.' ? &more_ascii : &more);
+}
+
 void draw_styled(area in, int row, int column, int columns, styled line, int how)
 {
 	if (row < 0 || row >= in.rows || column >= in.columns)
@@ -207,14 +219,15 @@ void draw_styled(area in, int row, int column, int columns, styled line, int how
 		columns = in.columns - column;
 	pen p = {.row = in.top + row, .column = in.left + column, .how = how};
 	int end = p.column + columns;
+	bool cut = false;
 	glyph g;
-	while (styled_next(&line, &g)) {
-		if (g.columns == 0)
-			continue;
-		if ((size_t)(end - p.column) < g.columns)
-			break;
-		put_glyph(&p, &g);
+	while (!cut && styled_next(&line, &g)) {
+		cut = (size_t)(end - p.column) < g.columns;
+		if (!cut && g.columns != 0)
+			put_glyph(&p, &g);
 	}
+	if (cut)
+		put_cut(&p, end);
 	put_mark(&p);
 	static const glyph blank = {{" ", 1}, 1, 0};
 	while (how & DRAW_CHOSEN && p.column < end)

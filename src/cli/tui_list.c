@@ -76,18 +76,6 @@ void list_again(tui *t)
 
 /* ---- Drawing ----------------------------------------------------------- */
 
-const char *session_agent(const sheaf_session_info *info)
-{
-	const sheaf_converter *converter;
-	for (size_t i = 0; (converter = sheaf_converter_at(i)) != NULL; i++) {
-		size_t len = strlen(converter->name);
-		if (info->session.len > len && info->session.ptr[len] == '.' &&
-		    memcmp(info->session.ptr, converter->name, len) == 0)
-			return converter->name;
-	}
-	return "";
-}
-
 typedef struct columns {
 	int name;
 	int project;
@@ -154,7 +142,7 @@ static void draw_session(tui *t, area in, int row, const columns *c, size_t i)
 	view_directory(&safe, info->cwd);
 	text_cut_front(&cut, buf_view(&safe), (size_t)c->project);
 	print_styled(s, &where, STYLE_DIM, buf_view(&cut));
-	print_styled(s, &agent, STYLE_LABEL, sheaf_str_of(session_agent(info)));
+	print_styled(s, &agent, STYLE_LABEL, agent_of(info->session));
 	buf_reset(&safe);
 	text_ago(&safe, info->modified_us, s->now_us);
 	print_styled(s, &age, STYLE_DIM, buf_view(&safe));
