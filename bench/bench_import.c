@@ -92,12 +92,14 @@ static spent parse_all(const char *path)
 
 /* ---- Sheaf ------------------------------------------------------------------- */
 
-static spent import_all(sheaf_store *store, const char *path, size_t sessions)
+static spent import_all(sheaf_store *store, const char *path, size_t sessions, long threads)
 {
 	sheaf_import_report *report;
 	sheaf_error err;
+	sheaf_import_options how = SHEAF_IMPORT_OPTIONS_INIT;
+	how.threads = (int32_t)threads;
 	spent began = spent_now();
-	bench_check(sheaf_import(&report, store, sheaf_str_of(path), NULL, &err), &err, "import");
+	bench_check(sheaf_import(&report, store, sheaf_str_of(path), &how, &err), &err, "import");
 	spent took = spent_since(began);
 	for (size_t i = 0; i < report->session_count; i++)
 		if (report->sessions[i]->state != SHEAF_IMPORT_NEW)
@@ -133,6 +135,7 @@ static uint64_t count_messages(sheaf_store *store)
 int bench_import(bench *b)
 {
 	size_t each = b->quick ? 14 : 500;
+	long processors = sysconf(_SC_NPROCESSORS_ONLN), threads = processors > 4 ? 4 : processors;
 	char url[512], dir[BLOCKS][560];
 	spent ours, bare;
 	double speed[BLOCKS], speed_bare[BLOCKS], cpu[BLOCKS], cpu_bare[BLOCKS], bytes[BLOCKS];
@@ -152,7 +155,7 @@ int bench_import(bench *b)
 	for (size_t i = 0; i < BLOCKS; i++) {
 		for (int k = 0, first = (int)(bench_random() & 1); k < 2; k++) {
 			if (k ^ first)
-				ours = import_all(store, dir[i], each);
+				ours = import_all(store, dir[i], each, threads);
 			else
 				bare = parse_all(dir[i]);
 		}

@@ -92,9 +92,9 @@ typedef struct sheaf_import_options {
 	sheaf_str format; /* {NULL,0}: each file tells */
 	sheaf_str app;    /* of the keys; the session part is FORMAT.ID */
 	sheaf_str user;
-	int32_t dry_run; /* read everything, write nothing */
-	int32_t reserved0;
-	sheaf_import_fn on_session;
+	int32_t dry_run;            /* read everything, write nothing */
+	int32_t threads;            /* so many files below a directory at a time; 0 = one */
+	sheaf_import_fn on_session; /* called in the caller's thread */
 	void *ctx;
 } sheaf_import_options;
 

@@ -15,6 +15,7 @@
  */
 #define SLACK 32u
 #define ROOM_MIN 96u
+#define ROOM_DOUBLES ((size_t)64 << 10) /* up to here; then it grows by half */
 
 void buf_free(buf *b)
 {
@@ -40,7 +41,7 @@ int buf_reserve(buf *b, size_t more)
 	if (more > b->max - b->len)
 		return b->status = SHEAF_TOO_LARGE;
 	size_t need = b->len + more;
-	size_t room = b->room + b->room / 2;
+	size_t room = b->room + (b->room < ROOM_DOUBLES ? b->room : b->room / 2);
 	if (room < need)
 		room = need;
 	if (room < ROOM_MIN)

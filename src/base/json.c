@@ -180,6 +180,13 @@ const json_val *json_get(const json_val *object, const char *name)
 	return outer(yyjson_obj_get(inner(object), name));
 }
 
+/* The parser works in a copy of the text, where a string begins where it did there. */
+size_t json_name_offset(const json_val *object, const json_val *value)
+{
+	yyjson_val *first = inner(object) + 1, *key = inner(value) - 1;
+	return (size_t)(unsafe_yyjson_get_str(key) - unsafe_yyjson_get_str(first));
+}
+
 sheaf_str json_string(const json_val *v)
 {
 	yyjson_val *val = inner(v);

@@ -47,6 +47,10 @@ bool json_bool(const json_val *v);               /* true only for true */
 bool json_is_bool(const json_val *v);
 size_t json_count(const json_val *v); /* elements or members */
 
+/* How far the name of a member's value (from json_get()) stands behind the object's first name, in
+ * the text that was parsed. */
+size_t json_name_offset(const json_val *object, const json_val *value);
+
 /* Iteration. it.key is NULL in arrays.  for (json_iter it = json_each(v); json_next(&it);) … */
 typedef struct json_iter {
 	const json_val *key;

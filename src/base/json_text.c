@@ -581,12 +581,6 @@ static const char *nesting_step(nesting *n, const char *p)
 	uint64_t inside = scan_parity(quotes) ^ n->in_string;
 	uint64_t opens = m.opens & ~inside, closes = m.closes & ~inside;
 	n->in_string = 0 - (inside >> 63);
-	size_t up = (size_t)__builtin_popcountll(opens),
-	       down = (size_t)__builtin_popcountll(closes);
-	if (down < n->depth) { /* then none of these is the last */
-		n->depth += up - down;
-		return NULL;
-	}
 	for (uint64_t left = opens | closes; left != 0; left &= left - 1) {
 		if ((opens & left & (0 - left)) != 0)
 			n->depth++;

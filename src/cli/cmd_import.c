@@ -142,6 +142,13 @@ static void problems_put(importing *i, const sheaf_import_report *report)
 		    (unsigned long long)(report->problem_total - report->problem_count));
 }
 
+/* One for each processor, but not all of a large machine. */
+static int32_t threads_of_machine(void)
+{
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+	return processors < 1 ? 1 : processors > 4 ? 4 : (int32_t)processors;
+}
+
 static int import_path(importing *i, sheaf_str path, const char *format)
 {
 	cli *c = i->c;
@@ -151,6 +158,7 @@ static int import_path(importing *i, sheaf_str path, const char *format)
 	how.app = c->app;
 	how.user = c->user;
 	how.dry_run = given(c, OPT_DRY_RUN);
+	how.threads = threads_of_machine();
 	how.on_session = on_session;
 	how.ctx = i;
 	int rc = sheaf_import(&report, c->store, path, &how, &c->err);

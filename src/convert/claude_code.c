@@ -63,14 +63,21 @@ static sheaf_str entry_for(const cc_state *s, sheaf_str uuid)
 	return stands.ptr != NULL ? stands : uuid;
 }
 
+/* The blocks of a line's message; none if it has a text instead. */
+static json_iter content_each(value line)
+{
+	const json_val *content = json_get(json_get(line.v, "message"), "content");
+	return json_each(json_type_of(content) == JSON_ARRAY ? content : NULL);
+}
+
 /* The group of the first call that a line answers, or {NULL,0}. */
 static sheaf_str group_answered(const cc_state *s, value line)
 {
-	value block, content = value_get(value_get(line, "message"), "content");
-	for (value_iter it = value_each(content); value_next(&it, &block);) {
-		if (!str_is(value_string(block, "type"), "tool_result"))
+	for (json_iter it = content_each(line); json_next(&it);) {
+		if (!str_is(json_string(json_get(it.value, "type")), "tool_result"))
 			continue;
-		return window_get(&s->group_of_call, value_string(block, "tool_use_id"));
+		return window_get(&s->group_of_call,
+		                  json_string(json_get(it.value, "tool_use_id")));
 	}
 	return (sheaf_str){NULL, 0};
 }
@@ -78,10 +85,10 @@ static sheaf_str group_answered(const cc_state *s, value line)
 static int calls_note(import *im, value line, sheaf_str group)
 {
 	cc_state *s = im->state;
-	value block, content = value_get(value_get(line, "message"), "content");
-	for (value_iter it = value_each(content); value_next(&it, &block);) {
-		if (str_is(value_string(block, "type"), "tool_use") &&
-		    window_set(&s->group_of_call, value_string(block, "id"), group) != 0)
+	for (json_iter it = content_each(line); json_next(&it);) {
+		if (str_is(json_string(json_get(it.value, "type")), "tool_use") &&
+		    window_set(&s->group_of_call, json_string(json_get(it.value, "id")), group) !=
+		            0)
 			return err_nomem(im->err);
 	}
 	return 0;
@@ -97,7 +104,7 @@ static void group_find(const cc_state *s, value line, sheaf_str type, sheaf_str 
 	sheaf_str around = window_get(&s->group_of, parent), own = {NULL, 0};
 	*goes_on = false;
 	if (str_is(type, "assistant"))
-		own = value_string(value_get(line, "message"), "id");
+		own = json_string(json_get(json_get(line.v, "message"), "id"));
 	else if (str_is(type, "user"))
 		own = group_answered(s, line);
 	else

@@ -9,10 +9,10 @@
 
 /* ---- Usage ----------------------------------------------------------------- */
 
-static uint64_t count_of(value object, const char *name)
+static uint64_t count_of(const json_val *object, const char *name)
 {
 	uint64_t count = 0;
-	(void)json_u64(json_get(object.v, name), &count);
+	(void)json_u64(json_get(object, name), &count);
 	return count;
 }
 
@@ -31,11 +31,11 @@ static uint64_t more(uint64_t *before, uint64_t now)
 static int usage_put(import *im, sheaf_message *m, value message)
 {
 	cc_state *s = im->state;
-	value usage = value_get(message, "usage");
-	value writes = value_get(usage, "cache_creation");
+	const json_val *usage = json_get(message.v, "usage");
+	const json_val *writes = json_get(usage, "cache_creation");
 	sheaf_str id = value_string(message, "id");
 	uint64_t had[5] = {0};
-	if (json_type_of(usage.v) != JSON_OBJECT)
+	if (json_type_of(usage) != JSON_OBJECT)
 		return 0;
 	sheaf_str kept = window_get(&s->usage_of, id);
 	if (kept.len == sizeof(had))

@@ -67,13 +67,8 @@ static int add(import *im, const import_record *record)
 	state *s = im->state;
 	char id[SHEAF_ID_ROOM];
 	import_record whole = *record;
-	if (s->numbered) {
-		int len = snprintf(id, sizeof(id), "ordinal-%llu%s", (unsigned long long)s->ordinal,
-		                   im->id_tail);
-		if (s->line_records != 0)
-			len += snprintf(id + len, sizeof(id) - (size_t)len, ".%u", s->line_records);
-		whole.id = str_make(id, (size_t)len);
-	}
+	if (s->numbered)
+		whole.id = id_number(id, "ordinal-", s->ordinal, im->id_tail, s->line_records);
 	s->line_records++;
 	return import_add(im, &whole);
 }

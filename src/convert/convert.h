@@ -89,7 +89,7 @@ typedef struct import_record {
 	sheaf_str agent;
 	bool continues; /* an assistant's message that goes on the one before it */
 	bool preamble;  /* the agent's own words in the user's mouth */
-	bool built;     /* the body is what sheaf_message_… made, a member without braces */
+	bool built; /* the body is a member without braces that needs no check: a built message */
 } import_record;
 
 /*
@@ -111,6 +111,10 @@ int import_peer(import *im, const char *id, sheaf_session **out);
  * What it returns is passed on at once; 0 if it was asked for already.
  */
 int import_first(import *im, const char *path);
+
+/* WORD NUMBER TAIL, and .PART if that is not 0: both short. */
+sheaf_str id_number(char room[SHEAF_ID_ROOM], const char *word, uint64_t number, const char *tail,
+                    uint64_t part);
 
 /* Adds a record for the piece at hand. */
 int import_add(import *im, const import_record *record);

@@ -89,11 +89,7 @@ static void raw_write(const import_inside *in, buf *out, sheaf_str raw)
 static void origin_write(const import *im, buf *out, bool with_raw)
 {
 	const import_inside *in = im->inside;
-	buf_lit(out, "{\"format\":\"");
-	buf_str(out, sheaf_str_of(im->how->is.name));
-	buf_lit(out, "\",\"file\":");
-	buf_json(out, in->file);
-	buf_lit(out, ",\"line\":");
+	buf_str(out, buf_view(&in->origin));
 	buf_u64(out, im->line);
 	if (in->piece_cut)
 		buf_lit(out, ",\"cut\":true");
@@ -139,16 +135,16 @@ static int chunks_add(import *im)
 		in->piece_chunk = left.len != 0;
 		int len = snprintf(id, sizeof(id), "source-%llu%s~%zu",
 		                   (unsigned long long)im->number, im->id_tail, n);
-		buf_lit(&body, "{\"source\":");
+		buf_lit(&body, "\"source\":");
 		origin_write(im, &body, true);
-		buf_char(&body, '}');
 		rc = buf_status(&body, im->err);
 		if (rc == 0)
 			rc = record_add(im,
 			                &(import_record){.type = "source",
 			                                 .body = buf_view(&body),
 			                                 .id = str_make(id, (size_t)len),
-			                                 .fact = true},
+			                                 .fact = true,
+			                                 .built = true},
 			                false);
 		if (rc == 0)
 			rc = flush_if_full(im);
@@ -165,15 +161,17 @@ static int source_add(import *im)
 	im->inside->kept++;
 	if (is_large(im))
 		return chunks_add(im);
-	buf_lit(&body, "{\"source\":");
+	(void)buf_reserve(&body, im->inside->piece.len + im->file.len + 128);
+	buf_lit(&body, "\"source\":");
 	origin_write(im, &body, true);
-	buf_char(&body, '}');
 	int rc = buf_status(&body, im->err);
 	if (rc == 0)
-		rc = record_add(
-			im,
-			&(import_record){.type = "source", .body = buf_view(&body), .fact = true},
-			false);
+		rc = record_add(im,
+		                &(import_record){.type = "source",
+		                                 .body = buf_view(&body),
+		                                 .fact = true,
+		                                 .built = true},
+		                false);
 	return rc;
 }
 
@@ -272,11 +270,26 @@ static int keep_refused(import *im, const waiting *w, int64_t time_us, sheaf_str
 	int len = snprintf(id, sizeof(id), "source-%llu%s~", (unsigned long long)w->number,
 	                   im->id_tail);
 	sheaf_entry_options o = {.size = sizeof(o), .time_us = time_us};
+	sheaf_append_options how = {.size = sizeof(how), .durability = im->inside->durability};
 	o.id = str_make(id, (size_t)len);
 	if (rc == 0)
 		rc = sheaf_session_append_json(im->inside->session, SHEAF_STR("source"),
-		                               buf_view(&body), &o, NULL, NULL, im->err);
+		                               buf_view(&body), &o, &how, NULL, im->err);
 	return rc;
+}
+
+static void recordsp_free(sheaf_records **records)
+{
+	sheaf_records_free(*records);
+}
+
+/* Whether it is stored: in another batch, by an import that did not come to its end. */
+static bool is_stored(import *im, const draft *d)
+{
+	_cleanup_(recordsp_free) sheaf_records *there = NULL;
+	return sheaf_session_get(&there, im->inside->session, draft_id(d), NULL) == 0 &&
+	       str_eq(there->items[0]->type, d->type) &&
+	       str_eq(there->items[0]->body, buf_view(&d->body));
 }
 
 static int append_alone(import *im, const draft *d, sheaf_error *err)
@@ -290,9 +303,10 @@ static int append_alone(import *im, const draft *d, sheaf_error *err)
 	buf_str(&body, buf_view(&d->body));
 	buf_char(&body, '}');
 	int rc = buf_status(&body, err);
+	sheaf_append_options how = {.size = sizeof(how), .durability = im->inside->durability};
 	return rc != 0 ? rc
 	               : sheaf_session_append_json(im->inside->session, d->type, buf_view(&body),
-	                                           &o, NULL, NULL, err);
+	                                           &o, &how, NULL, err);
 }
 
 /* One by one, when they do not go together. */
@@ -303,6 +317,8 @@ static int flush_singly(import *im)
 		const draft *d = in->batch->drafts.items[i];
 		sheaf_error mine;
 		int rc = append_alone(im, d, &mine);
+		if (rc == SHEAF_CONFLICT && is_stored(im, d))
+			rc = 0;
 		bool own = rc == SHEAF_CONFLICT && is_own(im, draft_id(d));
 		if (is_refusal(rc))
 			rc = keep_refused(im, &in->waiting[i], d->time_us,
@@ -322,7 +338,8 @@ int import_flush(import *im)
 	sheaf_error mine;
 	if (in->batch == NULL)
 		return 0;
-	int rc = sheaf_session_append_batch(in->session, in->batch, NULL, NULL, &mine);
+	sheaf_append_options how = {.size = sizeof(how), .durability = in->durability};
+	int rc = sheaf_session_append_batch(in->session, in->batch, &how, NULL, &mine);
 	if (is_refusal(rc))
 		rc = flush_singly(im);
 	else if (rc != 0)
@@ -413,20 +430,35 @@ static int wait_add(import *im, const import_record *r, sheaf_str id, sheaf_str 
 	return in->batch->drafts.count < BATCH_RECORDS ? 0 : import_flush(im);
 }
 
+sheaf_str id_number(char room[SHEAF_ID_ROOM], const char *word, uint64_t number, const char *tail,
+                    uint64_t part)
+{
+	char digits[20];
+	size_t at = strlen(word), tail_len = strlen(tail);
+	memcpy(room, word, at);
+	for (bool last = part == 0;; last = true, number = part, tail_len = 0) {
+		size_t n = 0;
+		do
+			digits[n++] = (char)('0' + number % 10);
+		while ((number /= 10) != 0);
+		while (n != 0)
+			room[at++] = digits[--n];
+		memcpy(room + at, tail, tail_len);
+		at += tail_len;
+		if (last)
+			return str_make(room, at);
+		room[at++] = '.';
+	}
+}
+
 /* Sources have names of their own: ids that were made here come back as those of entries, from
  * what was written for another agent. */
 static sheaf_str id_make(const import *im, const import_record *r, char room[SHEAF_ID_ROOM])
 {
 	if (r->id.len != 0 && r->id.len <= SHEAF_ID_BYTES_MAX)
 		return r->id;
-	const char *what = str_is(sheaf_str_of(r->type), "source") ? "source" : "line";
-	int len = im->inside->piece_records == 0
-	                  ? snprintf(room, SHEAF_ID_ROOM, "%s-%llu%s", what,
-	                             (unsigned long long)im->number, im->id_tail)
-	                  : snprintf(room, SHEAF_ID_ROOM, "%s-%llu%s.%llu", what,
-	                             (unsigned long long)im->number, im->id_tail,
-	                             (unsigned long long)im->inside->piece_records);
-	return str_make(room, (size_t)len);
+	const char *what = str_is(sheaf_str_of(r->type), "source") ? "source-" : "line-";
+	return id_number(room, what, im->number, im->id_tail, im->inside->piece_records);
 }
 
 /* Adds a record; `with_raw` if it is the one that carries the piece. */

@@ -15,9 +15,9 @@
 
 static void inside_free(import_inside *in)
 {
-	sheaf_session_close(in->session);
 	json_free(in->doc);
 	buf_free(&in->mended_text);
+	buf_free(&in->origin);
 	buf_free(&in->name);
 	gaps_free(&in->gaps);
 	sheaf_batch_free(in->batch);
@@ -103,6 +103,28 @@ static int version_read(import *im)
 	return rc == 0 ? session_end(im) : rc;
 }
 
+/* The import is done when the fact about it is stored as well as the store can; a sync of that is one
+ * of all before it. If it does not come to that, everything is appended again, and existed. */
+static int32_t durability_before_last(sheaf_store *store)
+{
+	sheaf_store_info info = SHEAF_STORE_INFO_INIT;
+	if (sheaf_store_describe(store, &info, NULL) != 0)
+		return SHEAF_DURABILITY_DEFAULT;
+	return info.durability < SHEAF_DURABILITY_PROCESS ? info.durability
+	                                                  : SHEAF_DURABILITY_PROCESS;
+}
+
+static int origin_begin(import *im)
+{
+	buf *out = &im->inside->origin;
+	buf_lit(out, "{\"format\":\"");
+	buf_str(out, sheaf_str_of(im->how->is.name));
+	buf_lit(out, "\",\"file\":");
+	buf_json(out, im->inside->file);
+	buf_lit(out, ",\"line\":");
+	return buf_status(out, im->err);
+}
+
 static int version_import(report *r, sheaf_store *store, const sheaf_import_options *options,
                           const converter *how, sheaf_str path, source *from, const io_stat *st,
                           unsigned version, char *first, sheaf_error *err)
@@ -117,9 +139,11 @@ static int version_import(report *r, sheaf_store *store, const sheaf_import_opti
 		.options = *options,
 		.report = r,
 		.file = buf_view(&name),
+		.durability = durability_before_last(store),
 		.version = version,
 		.first = first,
 		.mended_text = BUF_INIT(SHEAF_RECORD_BYTES_MAX * 2),
+		.origin = BUF_INIT(SHEAF_RECORD_BYTES_MAX),
 		.name = BUF_INIT(SHEAF_NAME_BYTES_MAX),
 		.gaps = {.now = BUF_INIT(GAPS_BYTES_MAX),
 	                 .last = BUF_INIT(GAPS_BYTES_MAX),
@@ -130,13 +154,16 @@ static int version_import(report *r, sheaf_store *store, const sheaf_import_opti
 	struct import im = {
 		.how = how, .file = path, .source = from, .arena = a, .err = err, .inside = &in};
 	uint64_t problems = r->is.problem_total, sessions = r->is.session_count;
-	int rc = version_read(&im);
+	int rc = origin_begin(&im);
+	if (rc == 0)
+		rc = version_read(&im);
 	bool nothing = r->is.session_count == sessions ||
 	               (how->take != NULL && in.pieces == 0 && !in.partial);
 	if (rc == 0 && nothing && r->is.problem_total == problems)
 		rc = report_problem(r, path, 0, SHEAF_STR("there is nothing in it"), err);
 	if (how->done != NULL)
 		how->done(&im);
+	session_drop(&im);
 	return rc;
 }
 

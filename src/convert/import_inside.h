@@ -21,7 +21,8 @@ typedef struct report {
 	size_t session_room;
 	sheaf_import_problem **problems;
 	size_t problem_room;
-	sheaf_str only; /* below a directory: files of this format; empty = of any */
+	sheaf_str only;        /* below a directory: files of this format; empty = of any */
+	struct claims *claims; /* of those that import at the same time; NULL: nobody else does */
 } report;
 
 report *report_new(void); /* NULL when out of memory */
@@ -30,6 +31,29 @@ int report_problem(report *r, sheaf_str file, uint64_t line, sheaf_str text, she
 /* Copies the session. */
 int report_session(report *r, const sheaf_imported *session, const sheaf_imported **out,
                    sheaf_error *err);
+
+/* Makes what another one says its own, in its order, and tells `on_session`. */
+int report_merge(report *r, const report *other, const sheaf_import_options *options,
+                 sheaf_error *err);
+
+/*
+ * Sessions that are being imported: two files of one session, or one that
+ * another needs, are taken one after the other.
+ */
+void claim_take(struct claims *claims, const char *session);
+void claim_leave(struct claims *claims, const char *session);
+
+/* Files that are imported together, several at a time. */
+typedef struct many many;
+int many_new(many **out, report *r, sheaf_store *store, const sheaf_import_options *options,
+             sheaf_error *err);
+int many_add(many *m, const char *path, sheaf_error *err); /* now or later, in order */
+int many_end(many *m, sheaf_error *err);                   /* all that were added */
+void many_free(many *m);
+
+/* A file below a directory: what is of no format is passed over, and what fails is a problem. */
+int file_below(report *r, sheaf_store *store, const sheaf_import_options *options, const char *path,
+               sheaf_error *err);
 
 /* How far an import came. */
 typedef struct progress {
@@ -61,12 +85,14 @@ typedef struct import_inside {
 	sheaf_store *store;
 	sheaf_import_options options; /* whole */
 	report *report;
-	sheaf_str file;   /* its path as it is recorded: as text */
-	unsigned version; /* 1, or which of the files of one id that differ */
-	char *first;      /* the file asked for, PATH_BYTES_MAX; NULL: none may be */
+	sheaf_str file;     /* its path as it is recorded: as text */
+	int32_t durability; /* of all but the last append of a session, which is the store's */
+	unsigned version;   /* 1, or which of the files of one id that differ */
+	char *first;        /* the file asked for, PATH_BYTES_MAX; NULL: none may be */
 	/* the session at hand */
 	sheaf_session *session; /* NULL in a dry run of a new one */
 	char session_id[SHEAF_ID_ROOM];
+	bool claimed;
 	bool existed;
 	progress done;     /* by earlier imports */
 	progress past[32]; /* each of the latest of these, the last first */
@@ -87,6 +113,7 @@ typedef struct import_inside {
 	/* scratch */
 	json_doc *doc;
 	buf mended_text;
+	buf origin; /* what every record's origin begins with: {"format":…,"file":…,"line": */
 	sheaf_batch *batch;             /* of what waits; NULL: nothing does */
 	waiting waiting[BATCH_RECORDS]; /* one for each of its drafts */
 	uint64_t file_bytes;

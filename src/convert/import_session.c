@@ -171,6 +171,8 @@ int session_begin(import *im, const import_session *session)
 	int rc = key_make(im, session, &key);
 	if (rc != 0)
 		return rc;
+	claim_take(in->report->claims, in->session_id);
+	in->claimed = true;
 	sheaf_session_options how = SHEAF_SESSION_OPTIONS_INIT;
 	how.mode = SHEAF_OPEN_EXISTING;
 	rc = sheaf_session_open(&in->session, in->store, &key, &how, im->err);
@@ -207,14 +209,16 @@ static void headp_free(sheaf_head_view **head)
 }
 
 /* A fact of the time of the last record: importing does not make a session newer. */
-static int fact_append(import *im, const char *type, const buf *body, sheaf_error *err)
+static int fact_append(import *im, const char *type, const buf *body, int32_t durability,
+                       sheaf_error *err)
 {
 	sheaf_entry_options o = SHEAF_ENTRY_OPTIONS_INIT;
+	sheaf_append_options how = {.size = sizeof(how), .durability = durability};
 	int rc = buf_status(body, err);
 	o.time_us = im->time_us;
 	if (rc == 0)
 		rc = sheaf_session_append_json(im->inside->session, sheaf_str_of(type),
-		                               buf_view(body), &o, NULL, NULL, err);
+		                               buf_view(body), &o, &how, NULL, err);
 	return rc;
 }
 
@@ -229,7 +233,7 @@ static int rename_if_other(import *im)
 	buf_lit(&body, "{\"session_info\":{\"name\":");
 	buf_json(&body, buf_view(&in->name));
 	buf_lit(&body, "}}");
-	return fact_append(im, "session_info", &body, im->err);
+	return fact_append(im, "session_info", &body, in->durability, im->err);
 }
 
 /* Moves the leaf there if it is not there already; SHEAF_NOT_FOUND if there is no such entry. */
@@ -249,7 +253,7 @@ static int leaf_move(import *im, const char *to)
 	buf_lit(&body, ",\"entry_seq\":");
 	buf_u64(&body, entry->items[0]->seq);
 	buf_lit(&body, "}}");
-	return fact_append(im, "leaf", &body, im->err);
+	return fact_append(im, "leaf", &body, im->inside->durability, im->err);
 }
 
 /* The last entry that came from the source: what the store refused is none. "" without any. */
@@ -324,7 +328,7 @@ static int progress_store(import *im, sheaf_str between)
 		buf_format(&body, "],\"between_crc\":%lu", (unsigned long)in->between);
 	}
 	buf_lit(&body, "}}");
-	return fact_append(im, "import", &body, im->err);
+	return fact_append(im, "import", &body, SHEAF_DURABILITY_DEFAULT, im->err);
 }
 
 static int session_say(import *im, int32_t state)
@@ -353,6 +357,9 @@ void session_drop(import *im)
 	import_inside *in = im->inside;
 	sheaf_session_close(in->session);
 	in->session = NULL;
+	if (in->claimed)
+		claim_leave(in->report->claims, in->session_id);
+	in->claimed = false;
 	in->session_id[0] = '\0';
 }
 

@@ -95,9 +95,8 @@ static int dir_list(names *out, const char *path, sheaf_error *err)
 	return 0;
 }
 
-/* A file below a directory: what is of no format is passed over, and what fails is a problem. */
-static int file_below(report *r, sheaf_store *store, const sheaf_import_options *options,
-                      const char *path, sheaf_error *err)
+int file_below(report *r, sheaf_store *store, const sheaf_import_options *options, const char *path,
+               sheaf_error *err)
 {
 	sheaf_error mine = {0};
 	int rc = import_file(r, store, options, sheaf_str_of(path), &mine);
@@ -134,6 +133,11 @@ static int dir_below(report *r, names *out, const char *path, sheaf_error *err)
 	return rc;
 }
 
+static void many_drop(many **m)
+{
+	many_free(*m);
+}
+
 static int walk(report *r, sheaf_store *store, sheaf_import_options *options, const char *top,
                 sheaf_error *err)
 {
@@ -142,7 +146,10 @@ static int walk(report *r, sheaf_store *store, sheaf_import_options *options, co
 	options->format = (sheaf_str){NULL, 0};
 	names levels[DEPTH_MAX] = {0};
 	size_t at[DEPTH_MAX] = {0}, depth = 0;
-	int rc = dir_list(&levels[0], top, err);
+	_cleanup_(many_drop) many *files = NULL;
+	int rc = many_new(&files, r, store, options, err);
+	if (rc == 0)
+		rc = dir_list(&levels[0], top, err);
 	while (rc == 0) {
 		if (at[depth] == levels[depth].count) {
 			names_free(&levels[depth]);
@@ -154,7 +161,7 @@ static int walk(report *r, sheaf_store *store, sheaf_import_options *options, co
 		}
 		const char *path = levels[depth].items[at[depth]++];
 		if (!is_dir(path))
-			rc = file_below(r, store, options, path, err);
+			rc = many_add(files, path, err);
 		else if (depth + 1 < DEPTH_MAX)
 			rc = dir_below(r, &levels[++depth], path, err);
 		else
@@ -163,7 +170,7 @@ static int walk(report *r, sheaf_store *store, sheaf_import_options *options, co
 	}
 	for (size_t i = 0; i < DEPTH_MAX; i++)
 		names_free(&levels[i]);
-	return rc;
+	return rc == 0 ? many_end(files, err) : rc;
 }
 
 int sheaf_import(sheaf_import_report **out, sheaf_store *store, sheaf_str path,

@@ -8,7 +8,7 @@ value value_get(value object, const char *name)
 {
 	value v = {json_get(object.v, name), {NULL, 0}};
 	if (v.v != NULL)
-		v.text = members_find(members_inside(members_trim(object.text)), name);
+		v.text = members_at(object.text, json_name_offset(object.v, v.v));
 	return v;
 }
 

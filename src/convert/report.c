@@ -70,6 +70,27 @@ int report_session(report *r, const sheaf_imported *session, const sheaf_importe
 	return 0;
 }
 
+int report_merge(report *r, const report *other, const sheaf_import_options *options,
+                 sheaf_error *err)
+{
+	const sheaf_import_report *from = &other->is;
+	const sheaf_imported *said;
+	int rc = 0;
+	r->is.file_count += from->file_count;
+	r->is.skipped_count += from->skipped_count;
+	for (size_t i = 0; rc == 0 && i < from->session_count; i++) {
+		rc = report_session(r, from->sessions[i], &said, err);
+		if (rc == 0 && options->on_session != NULL)
+			options->on_session(options->ctx, said);
+	}
+	for (size_t i = 0; rc == 0 && i < from->problem_count; i++) {
+		const sheaf_import_problem *p = from->problems[i];
+		rc = report_problem(r, p->file, p->line, p->text, err);
+	}
+	r->is.problem_total += from->problem_total - from->problem_count;
+	return rc;
+}
+
 void sheaf_import_report_free(const sheaf_import_report *done)
 {
 	report_free((report *)(uintptr_t)(const void *)done);

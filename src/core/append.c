@@ -535,6 +535,7 @@ static int append_stamp(void *ctx, const sheaf_head *head, sheaf_head *next, con
 	if (rc != 0)
 		return rc;
 	rows_reset(r);
+	(void)buf_reserve(&r->bytes, a->bytes_hint < r->bytes.max ? a->bytes_hint : 0);
 	a->first_seq = sheaf_head_revision(head) + 1;
 	rc = rows_stamp(r, next, a->drafts, a->count, &a->scratch->doc, err);
 	if (rc == 0)
@@ -607,6 +608,7 @@ static int append_work(work *w, sheaf_appended *out, sheaf_error *err)
 	if (rc != 0)
 		return rc;
 
+	a->bytes_hint = bytes_hint(a);
 	sheaf_append_request request = {
 		.size = sizeof(request),
 		.stamp = append_stamp,
@@ -614,7 +616,7 @@ static int append_work(work *w, sheaf_appended *out, sheaf_error *err)
 		.ids = sc->ids,
 		.id_count = id_count,
 		.seqs = sc->seqs,
-		.bytes_hint = bytes_hint(a),
+		.bytes_hint = a->bytes_hint,
 		.durability = OPTION(a->how, durability, 0),
 		.deadline_us = deadline_take(a->how),
 		.known = seen,

@@ -82,6 +82,7 @@ typedef struct append {
 	sheaf_str leaf;
 	scratch *scratch;
 	uint64_t first_seq;
+	size_t bytes_hint;
 	bool refused;                  /* the stamp said no: its code is about the request */
 	bool unresolved;               /* a parent is not there: only a repeat can be answered */
 	const sheaf_head *resolved_on; /* the head that given parents and targets were found in */

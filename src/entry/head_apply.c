@@ -149,32 +149,9 @@ static sheaf_str after(sheaf_str body, sheaf_str inside, size_t at)
 	return brace != NULL ? str_make(brace + 1, (size_t)(end - brace - 1)) : body;
 }
 
-/*
- * Most messages say nothing a head wants to know, and their text need not be
- * walked. Inside a string quotes are escaped, so not finding the bare word is
- * proof, unless a key is spelled with \u escapes.
- */
-static bool may_have_usage(sheaf_str body)
-{
-	static const char word[] = "\"usage\"";
-	const char *end = body.ptr + body.len;
-	/* From quote to quote: there are few, and memchr is the fastest search there is. */
-	for (const char *at = body.ptr; (at = memchr(at, '"', (size_t)(end - at))) != NULL; at++)
-		if ((size_t)(end - at) >= sizeof(word) - 1 &&
-		    memcmp(at, word, sizeof(word) - 1) == 0)
-			return true;
-	for (const char *at = body.ptr;
-	     at + 1 < end && (at = memchr(at, '\\', (size_t)(end - at - 1))) != NULL; at += 2)
-		if (at[1] == 'u')
-			return true;
-	return false;
-}
-
 static int read_message(change *c, const sheaf_head *h, sheaf_str body, sheaf_error *err)
 {
 	sheaf_str key, value, role = {NULL, 0}, content = {NULL, 0}, usage = {NULL, 0};
-	if (h->preview != NULL && !may_have_usage(body))
-		return 0;
 	sheaf_str inside = usage_payload(body, "message");
 	size_t at = 0;
 	while (members_next(inside, &at, &key, &value)) {

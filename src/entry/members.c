@@ -138,6 +138,15 @@ sheaf_str members_find(sheaf_str members, const char *name)
 	return (sheaf_str){NULL, 0};
 }
 
+sheaf_str members_at(sheaf_str object, size_t offset)
+{
+	const char *end = object.ptr + object.len;
+	const char *p = skip_blanks(skip_blanks(object.ptr, end) + 1, end);
+	sheaf_str rest = {p + offset, (size_t)(end - p) - offset}, key, value;
+	size_t at = 0;
+	return members_next(rest, &at, &key, &value) ? value : (sheaf_str){NULL, 0};
+}
+
 sheaf_str members_last(sheaf_str members, const char *name)
 {
 	sheaf_str key;

@@ -31,6 +31,9 @@ bool members_key_is(sheaf_str key, const char *name);
 /* The next element of an array's inside. */
 bool elements_next(sheaf_str elements, size_t *at, sheaf_str *value);
 
+/* The value of the member whose name stands `offset` behind the first name of `object`. */
+sheaf_str members_at(sheaf_str object, size_t offset);
+
 /* What is between the braces or brackets of a value, or {NULL,0} if it has none. */
 sheaf_str members_inside(sheaf_str value);
 

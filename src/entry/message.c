@@ -18,6 +18,8 @@
 
 /* How deep a value in a part's payload stands: record, message, content, part, payload. */
 #define PAYLOAD_DEPTH 5u
+/* What most messages need. */
+#define JSON_ROOM 480u
 /* A part of a tool result stands below that: payload, content, part. */
 #define RESULT_DEPTH 3u
 
@@ -123,6 +125,7 @@ sheaf_message *sheaf_message_new(const char *role)
 		(void)fail(m, SHEAF_INVALID, "a message has an unknown role");
 		return m;
 	}
+	(void)buf_reserve(&m->json, JSON_ROOM);
 	buf_lit(&m->json, "{\"role\":\"");
 	buf_str(&m->json, known);
 	buf_lit(&m->json, "\",\"content\":[");
@@ -554,7 +557,9 @@ static int tail_text(sheaf_message *m, size_t which, const char *name, sheaf_str
 		return status_of(m);
 	/* Not given takes an earlier one away. */
 	if (text.ptr != NULL) {
-		buf_format(&m->tail[which], ",\"%s\":", name);
+		buf_lit(&m->tail[which], ",\"");
+		buf_add(&m->tail[which], name, strlen(name));
+		buf_lit(&m->tail[which], "\":");
 		put_text(m, &m->tail[which], text);
 	}
 	return tail_end(m, which);
@@ -582,9 +587,14 @@ int sheaf_message_stop_reason(sheaf_message *message, sheaf_str stop_reason)
 
 static void put_count(buf *out, const char *name, uint64_t value, bool always)
 {
-	if (value != 0 || always)
-		buf_format(out, "%s\"%s\":%llu", out->ptr[out->len - 1] == '{' ? "" : ",", name,
-		           (unsigned long long)value);
+	if (value == 0 && !always)
+		return;
+	if (out->len != 0 && out->ptr[out->len - 1] != '{')
+		buf_char(out, ',');
+	buf_char(out, '"');
+	buf_add(out, name, strlen(name));
+	buf_lit(out, "\":");
+	buf_u64(out, value);
 }
 
 int sheaf_message_usage(sheaf_message *message, const sheaf_usage *usage)

@@ -307,6 +307,8 @@ int jlog_expired(const jlog *log); /* SHEAF_EXPIRY_* */
 int jlog_slots(jlog *log, uint64_t first, size_t count, jslot *out, sheaf_error *err);
 /* SHEAF_NOT_FOUND. `leading`: the caller leads the log, so nobody else is writing. */
 int jlog_find(jlog *log, sheaf_str id, uint64_t *seq, bool leading, sheaf_error *err);
+/* The same where most are not there: *seq is 0 then. */
+int jlog_look_up(jlog *log, sheaf_str id, uint64_t *seq, bool leading, sheaf_error *err);
 /* The same, but a sidecar that is wrong is reported (SHEAF_DAMAGED) and not put aside. */
 int jlog_find_once(jlog *log, sheaf_str id, uint64_t *seq, sheaf_error *err);
 /* Reads the log from its beginning without the sidecar. The file and the lock on it stay. */

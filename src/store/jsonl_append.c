@@ -201,11 +201,10 @@ static int look_up(jlog *log, const sheaf_append_request *q, sheaf_append_reply 
 	reply->known = 0;
 	for (size_t i = 0; i < q->id_count; i++) {
 		q->seqs[i] = 0;
-		int rc = jlog_find(log, q->ids[i], &q->seqs[i], true, err);
-		if (rc == 0)
-			reply->known++;
-		else if (rc != SHEAF_NOT_FOUND)
+		int rc = jlog_look_up(log, q->ids[i], &q->seqs[i], true, err);
+		if (rc != 0)
 			return rc;
+		reply->known += q->seqs[i] != 0;
 	}
 	return reply->known > 0;
 }
@@ -226,9 +225,12 @@ static bool stamped_before(const group *g, const jwaiter *w)
 static int add_rows(group *g, const sheaf_row *rows, size_t count, sheaf_error *err)
 {
 	jlog *log = g->log;
-	size_t out_mark = log->out.len, tail_mark = log->tail_count;
+	size_t out_mark = log->out.len, tail_mark = log->tail_count, bytes = 0;
 	int rc = 0;
 
+	for (size_t i = 0; i < count; i++)
+		bytes += rows[i].bytes.len + 1;
+	(void)buf_reserve(&log->out, bytes);
 	for (size_t i = 0; i < count && rc == 0; i++) {
 		jslot slot = {.offset = log->size + log->out.len,
 		              .hash = str_hash(rows[i].id),

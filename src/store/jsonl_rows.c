@@ -139,6 +139,10 @@ static int has_id(finding *f, const jslot *slot)
 	}
 	if (io_pread_full(f->log->file->fd, head, want, (off_t)slot->offset) != (ssize_t)want)
 		return -1;
+	if (f->spelled.len == 0)
+		buf_json(&f->spelled, f->id);
+	if (f->spelled.status != 0)
+		return -1;
 	/* {"type":"T","id":"ID", with both at fixed places */
 	static const char before[] = "{\"type\":\"", between[] = "\",\"id\":";
 	size_t at = sizeof(before) - 1;
@@ -188,38 +192,58 @@ static int find_in_tail(finding *f, uint64_t hash)
 	return 0;
 }
 
-int jlog_find_once(jlog *log, sheaf_str id, uint64_t *seq, sheaf_error *err)
+/* Its number, or 0 if no record has it. */
+static int find_once(jlog *log, sheaf_str id, uint64_t *seq, sheaf_error *err)
 {
 	finding f = {.log = log, .id = id, .spelled = BUF_INIT(6 * SHEAF_ID_BYTES_MAX + 8)};
 	uint64_t hash = str_hash(id);
-	int rc;
-
-	buf_json(&f.spelled, id);
-	rc = buf_status(&f.spelled, err);
-	if (rc == 0) {
-		int hit = find_in_tail(&f, hash);
-		if (hit < 0)
-			rc = err_sys(err, SHEAF_STORAGE, errno, "cannot read the log");
-		else if (hit == 0 && log->index.fd >= 0 &&
-		         jindex_find(&log->index, hash, candidate, &f) < 0)
-			rc = err_set(err, SHEAF_DAMAGED, "the index is not to be trusted");
-	}
+	int rc = 0, hit = find_in_tail(&f, hash);
+	if (hit < 0)
+		rc = err_sys(err, SHEAF_STORAGE, errno, "cannot read the log");
+	else if (hit == 0 && log->index.fd >= 0 &&
+	         jindex_find(&log->index, hash, candidate, &f) < 0)
+		rc = err_set(err, SHEAF_DAMAGED, "the index is not to be trusted");
+	if (f.spelled.status != 0)
+		rc = buf_status(&f.spelled, err);
 	buf_free(&f.spelled);
-	if (rc)
+	*seq = f.found != 0 ? log->base + f.found : 0;
+	return rc;
+}
+
+static int none_has_it(sheaf_error *err)
+{
+	return err_set(err, SHEAF_NOT_FOUND, "no record has this id");
+}
+
+int jlog_find_once(jlog *log, sheaf_str id, uint64_t *seq, sheaf_error *err)
+{
+	uint64_t found;
+	int rc = find_once(log, id, &found, err);
+	if (rc == 0 && found == 0)
+		return none_has_it(err);
+	if (rc == 0)
+		*seq = found;
+	return rc;
+}
+
+int jlog_look_up(jlog *log, sheaf_str id, uint64_t *seq, bool leading, sheaf_error *err)
+{
+	int rc = find_once(log, id, seq, err);
+	if (rc != SHEAF_DAMAGED)
 		return rc;
-	if (f.found == 0)
-		return err_set(err, SHEAF_NOT_FOUND, "no record has this id");
-	*seq = log->base + f.found;
-	return 0;
+	rc = distrust_index(log, leading, err);
+	return rc ? rc : find_once(log, id, seq, err);
 }
 
 int jlog_find(jlog *log, sheaf_str id, uint64_t *seq, bool leading, sheaf_error *err)
 {
-	int rc = jlog_find_once(log, id, seq, err);
-	if (rc != SHEAF_DAMAGED)
-		return rc;
-	rc = distrust_index(log, leading, err);
-	return rc ? rc : jlog_find_once(log, id, seq, err);
+	uint64_t found;
+	int rc = jlog_look_up(log, id, &found, leading, err);
+	if (rc == 0 && found == 0)
+		return none_has_it(err);
+	if (rc == 0)
+		*seq = found;
+	return rc;
 }
 
 /* ---- Keeping the sidecar up to date ------------------------------------------- */

@@ -2,6 +2,8 @@
 #include "unit/convert/convert_kit.h"
 #include "support/fail_alloc.h"
 
+#include <pthread.h>
+
 #define HEADER                                                                                          \
 	"{\"type\":\"session\",\"version\":3,\"id\":\"s1\",\"timestamp\":\"2026-11-14T22:58:25.886Z\"," \
 	"\"cwd\":\"/p\"}\n"
@@ -410,6 +412,96 @@ static void test_out_of_memory(void **state)
 	kit_close(&k);
 }
 
+/* An import that broke off anywhere is completed by the next, also if the file has grown since. */
+static void test_interrupted(void **state)
+{
+	(void)state;
+	static const char text[] = FIRST ENTRY("c", "\"b\"", "three");
+	static const char grown[] = FIRST ENTRY("c", "\"b\"", "three") ENTRY("d", "\"c\"", "four");
+	for (size_t n = 1, hit = 1; hit != 0; n++) {
+		kit k;
+		fail_alloc_install();
+		kit_open(&k);
+		file_make(&k, text, strlen(text));
+		fail_alloc_at(n, true);
+		int rc = kit_try(&k, path, NULL);
+		hit = fail_alloc_hit();
+		fail_alloc_at(0, false);
+		assert_int_equal(rc, hit ? SHEAF_NOMEM : 0);
+		file_write(path, grown, strlen(grown));
+		kit_import(&k, path);
+		same(&k, "pi.s1");
+		sheaf_session *s = kit_session(&k, "pi.s1");
+		char line[256];
+		kit_path(&k, s, line, sizeof(line));
+		assert_string_equal(line, "a b c d");
+		sheaf_session_close(s);
+		kit_close(&k);
+		fail_alloc_remove();
+	}
+}
+
+typedef struct told {
+	pthread_t thread;
+	size_t count;
+	char last[64]; /* the file told of before */
+} told;
+
+static void on_told(void *ctx, const sheaf_imported *session)
+{
+	told *t = ctx;
+	char file[64];
+	assert_true(pthread_equal(t->thread, pthread_self()));
+	(void)snprintf(file, sizeof(file), "%s", strrchr(session->file.ptr, '/'));
+	assert_true(strcmp(t->last, file) < 0);
+	memcpy(t->last, file, sizeof(file));
+	t->count++;
+}
+
+/* Several at a time is the same as one after the other: told in order, and two files of one session
+ * do not get in each other's way. */
+static void test_threads(void **state)
+{
+	(void)state;
+	enum {
+		FILES = 600
+	};
+	kit k;
+	kit_open(&k);
+	for (int i = 0; i < FILES; i++) {
+		char file[128], text[1024];
+		/* Of ten files nine are of one session each; the tenth says what the ninth does. */
+		int id = i % 10 == 9 ? i - 1 : i;
+		(void)snprintf(file, sizeof(file), "%s/%04d.jsonl", kit_dir(&k), i);
+		(void)snprintf(text, sizeof(text),
+		               "{\"type\":\"session\",\"version\":3,\"id\":\"s%d\",\"timestamp\":"
+		               "\"2026-11-14T22:58:25.886Z\",\"cwd\":\"/p\"}\n%s",
+		               id, ENTRY("a", "null", "one") ENTRY("b", "\"a\"", "two"));
+		file_write(file, text, strlen(text));
+	}
+	told t = {.thread = pthread_self()};
+	sheaf_import_options how = SHEAF_IMPORT_OPTIONS_INIT;
+	how.threads = 4;
+	how.on_session = on_told;
+	how.ctx = &t;
+	assert_int_equal(kit_try(&k, kit_dir(&k), &how), 0);
+	assert_int_equal(t.count, FILES);
+	assert_int_equal(k.report->session_count, FILES);
+	assert_int_equal(k.report->file_count, FILES);
+	assert_int_equal(k.report->problem_total, 0);
+	size_t fresh = 0;
+	for (size_t i = 0; i < FILES; i++) {
+		fresh += k.report->sessions[i]->state == SHEAF_IMPORT_NEW;
+		sheaf_session *s = kit_imported(&k, i);
+		char line[256];
+		kit_path(&k, s, line, sizeof(line));
+		assert_string_equal(line, "a b");
+		sheaf_session_close(s);
+	}
+	assert_int_equal(fresh, FILES / 10 * 9);
+	kit_close(&k);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -419,7 +511,8 @@ int main(void)
 		cmocka_unit_test(test_leaf_of_refused), cmocka_unit_test(test_nothing),
 		cmocka_unit_test(test_ids_made_here),   cmocka_unit_test(test_blanks),
 		cmocka_unit_test(test_no_session),      cmocka_unit_test(test_dry_run),
-		cmocka_unit_test(test_out_of_memory),
+		cmocka_unit_test(test_out_of_memory),   cmocka_unit_test(test_interrupted),
+		cmocka_unit_test(test_threads),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
