@@ -249,23 +249,20 @@ uint64_t generate_session(const char *dir, uint64_t number, uint64_t messages, u
 	making m = {.k = &kinds[which], .from = sample(which), .number = number};
 	char path[600];
 	uint64_t rounds = (messages + m.k->messages / 2) / m.k->messages, total = 0;
-	bool lines = which != GENERATE_KINDS - 1;
-	if (messages == 0)
-		rounds = bytes / m.from->len;
+	bool lines = which != GENERATE_KINDS - 1, last = false;
 	snprintf(m.own, sizeof(m.own), "%s", m.k->session);
 	vary(m.own + strlen(m.own), 12, mix(number, 0));
 	snprintf(path, sizeof(path), "%s/%s%s%s", dir, m.k->before, m.own, m.k->after);
 	FILE *f = fopen(path, "w");
 	if (f == NULL)
 		die(path);
-	if (rounds == 0)
-		rounds = 1;
-	for (; m.rounds < rounds; m.rounds++) {
+	for (; !last; m.rounds++) {
+		last = messages != 0 ? m.rounds + 1 >= rounds : total + m.out.len >= bytes;
 		m.out.len = 0;
 		if (lines)
 			lines_add(&m);
 		else
-			list_add(&m, m.rounds + 1 == rounds);
+			list_add(&m, last);
 		if (fwrite(m.out.ptr, 1, m.out.len, f) != m.out.len)
 			die(path);
 		total += m.out.len;

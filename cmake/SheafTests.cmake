@@ -215,6 +215,11 @@ if(bench_sources)
   sheaf_test(bench_short bench 900 ${PROJECT_SOURCE_DIR}/tools/servers run
              postgres redis redis-everysec -- $<TARGET_FILE:sheaf-bench> --short)
   set_tests_properties(bench_short PROPERTIES RUN_SERIAL ON)
+  # Memory is measured: instrumented programs need more of it.
+  if(NOT SHEAF_SANITIZE)
+    sheaf_test(import_soak cli 300 ${PROJECT_SOURCE_DIR}/tools/import-soak --mb 50
+               --bin $<TARGET_FILE_DIR:sheaf-bench> --dir @TMP@)
+  endif()
 endif()
 
 file(GLOB bats_files CONFIGURE_DEPENDS ${tests_dir}/cli/*.bats)
