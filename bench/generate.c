@@ -135,13 +135,30 @@ static bool is_short_hex(const char *p, size_t len)
 	return len == 8 && p[-1] == '"' && p[8] == '"' && strspn(p, "0123456789abcdef") >= 8;
 }
 
+/* Eight digits are too few to be drawn at random: which of the sample's, and in which repetition. */
+static void number_short(char *p, uint64_t rounds)
+{
+	static char known[128][8];
+	static uint64_t count;
+	static const char hex[] = "0123456789abcdef";
+	uint64_t i = 0;
+	while (i < count && memcmp(known[i], p, 8) != 0)
+		i++;
+	if (i == count && count < 128)
+		memcpy(known[count++], p, 8);
+	i += rounds * 128;
+	for (size_t k = 8; k-- > 0; i >>= 4)
+		p[k] = hex[i & 15];
+}
+
 static bool is_opencode(const char *p, size_t len)
 {
 	return len == 30 && (memcmp(p, "msg_", 4) == 0 || memcmp(p, "prt_", 4) == 0);
 }
 
 /* Gives the names in [from, t->len) others. */
-static void rename_all(text *t, size_t from, const char *session, const char *own, uint64_t by)
+static void rename_all(text *t, size_t from, const char *session, const char *own, uint64_t by,
+                       uint64_t rounds)
 {
 	size_t session_len = strlen(session);
 	for (char *p = t->ptr + from, *end = t->ptr + t->len; p < end;) {
@@ -152,7 +169,7 @@ static void rename_all(text *t, size_t from, const char *session, const char *ow
 		else if (is_uuid(p, n))
 			vary(p + n, 12, by);
 		else if (is_short_hex(p, n))
-			vary(p + n, 8, by);
+			number_short(p, rounds);
 		else if (is_opencode(p, n))
 			vary(p + n, 10, by);
 		else if (n > 12 && (stub = memmem(p, n, "StubStubStub", 12)) != NULL)
@@ -220,7 +237,7 @@ static void lines_add(making *m)
 			continue;
 		m->line.len = 0;
 		add(&m->line, p, (size_t)(next - p));
-		rename_all(&m->line, 0, m->k->session, m->own, by);
+		rename_all(&m->line, 0, m->k->session, m->own, by, m->rounds);
 		line_add(&m->out, m->k, m->line.ptr, m->line.len, &m->ordinal, before);
 		last_take(m->last, m->k, m->line.ptr, m->line.len);
 	}
@@ -240,7 +257,8 @@ static void list_add(making *m, bool last)
 	add(&m->out, list, (size_t)(end - list));
 	if (last)
 		add(&m->out, end, strlen(end));
-	rename_all(&m->out, start, m->k->session, m->own, mix(m->number + 1, m->rounds + 1));
+	rename_all(&m->out, start, m->k->session, m->own, mix(m->number + 1, m->rounds + 1),
+	           m->rounds);
 }
 
 uint64_t generate_session(const char *dir, uint64_t number, uint64_t messages, uint64_t bytes)

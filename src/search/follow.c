@@ -25,6 +25,7 @@
 /* A session as the store has it. There are many of these, and few have changed. */
 typedef struct sight {
 	const index_session *of; /* owner, app and user: of the first session of its owner */
+	sheaf_str key;           /* owner and session */
 	sheaf_str session;
 	uint64_t stamp;
 	index_session *s; /* all of it, once that is known */
@@ -39,6 +40,8 @@ typedef struct followed {
 	sight **sights;
 	size_t count;
 	size_t room;
+	uint64_t sum; /* over the sessions and their stamps, in whatever order they came */
+	bool expires; /* some are the same only for a time */
 	map by_key;
 	int64_t *gone; /* numbers of what the store has no more */
 	size_t gone_count;
@@ -107,11 +110,14 @@ static sight *add_sight(followed *f, const sheaf_store_key *key, uint64_t stamp)
 	sight *s = arena_zalloc(f->a, sizeof(*s));
 	sheaf_str joined = keep(f, join_key(room, key->owner, key->session), &ok);
 	const index_session *of = owner_of(f, key);
-	if (s == NULL || of == NULL || !ok || map_set_ptr(&f->by_key, joined, s) != 0)
+	if (s == NULL || of == NULL || !ok)
 		return NULL;
 	s->of = of;
+	s->key = joined;
 	s->session = str_make(joined.ptr + key->owner.len + 1, key->session.len);
 	s->stamp = stamp;
+	uint64_t parts[2] = {str_hash(joined), stamp};
+	f->sum += str_hash(str_make((const char *)parts, sizeof(parts)));
 	f->sights[f->count++] = s;
 	return s;
 }
@@ -179,6 +185,7 @@ static int take_indexed(void *ctx, const index_session *known)
 	char room[KEY_ROOM];
 	sheaf_str key = join_key(room, known->owner, known->session);
 	sight *s = key.ptr != NULL ? map_get_ptr(&f->by_key, key) : NULL;
+	f->expires = f->expires || known->expires_us != 0;
 	if (s != NULL) {
 		s->same = s->stamp == known->stamp &&
 		          (known->expires_us == 0 || known->expires_us > f->now_us);
@@ -440,12 +447,28 @@ static int take_changes(followed *f, uint64_t *updated)
 	return rc == 0 ? step_end(f) : rc;
 }
 
+/* What is indexed, compared with what was seen. */
+static int compare_all(followed *f, sheaf_str app, sheaf_str user)
+{
+	for (size_t i = 0; i < f->count; i++) {
+		if (map_set_ptr(&f->by_key, f->sights[i]->key, f->sights[i]) != 0)
+			return err_nomem(f->err);
+	}
+	return f->search->ops->stamps(f->search->file, app, user, take_indexed, f, f->err);
+}
+
+static uint64_t whom_of(sheaf_str app, sheaf_str user)
+{
+	return str_hash(app) * 31 + str_hash(user) + 2u * (app.ptr != NULL) + (user.ptr != NULL);
+}
+
 int follow(sheaf_search *s, sheaf_str app, sheaf_str user, uint64_t *updated, sheaf_error *err)
 {
 	sheaf_error own = {0}; /* what is passed down is looked at, so it must be there */
 	_cleanup_(followed_end) followed f = {
 		.search = s, .err = err != NULL ? err : &own, .lines = BUF_INIT(SIZE_MAX)};
 	sheaf_list_query query = {.size = sizeof(query), .app = app, .user = user, .hidden = 1};
+	uint64_t changes = 0;
 	f.a = arena_new();
 	f.now_us = clock_now_us();
 	if (f.a == NULL)
@@ -453,6 +476,19 @@ int follow(sheaf_search *s, sheaf_str app, sheaf_str user, uint64_t *updated, sh
 	int rc = store_stamped(s->store) ? store_stamps(s->store, app, user, take_stamp, &f, f.err)
 	                                 : store_list(s->store, &query, take_listed, &f, f.err);
 	if (rc == 0)
-		rc = s->ops->stamps(s->file, app, user, take_indexed, &f, f.err);
-	return rc == 0 ? take_changes(&f, updated) : rc;
+		rc = s->ops->changes(s->file, &changes, f.err);
+	if (rc == 0 && s->settled.known && s->settled.sum == f.sum &&
+	    s->settled.changes == changes && s->settled.whom == whom_of(app, user)) {
+		*updated = 0;
+		return 0;
+	}
+	if (rc == 0)
+		rc = compare_all(&f, app, user);
+	if (rc == 0)
+		rc = take_changes(&f, updated);
+	s->settled.known = rc == 0 && *updated == 0 && !f.expires;
+	s->settled.sum = f.sum;
+	s->settled.changes = changes;
+	s->settled.whom = whom_of(app, user);
+	return rc;
 }

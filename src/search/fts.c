@@ -35,6 +35,7 @@ static const char *const statements[ST_COUNT] = {
 	[ST_BEGIN] = "BEGIN IMMEDIATE",
 	[ST_COMMIT] = "COMMIT",
 	[ST_ROLLBACK] = "ROLLBACK",
+	[ST_VERSION] = "PRAGMA data_version",
 	[ST_STAMPS] = "SELECT number, owner, session, stamp, expires FROM session"
 		      " WHERE app = ifnull(?1, app) AND user = ifnull(?2, user)",
 	[ST_SESSIONS] = "SELECT number, session, cwd FROM session"
@@ -296,6 +297,20 @@ static int fts_commit(index_file *ix, sheaf_error *err)
 	return rc;
 }
 
+/* SQLite counts what others commit; what this one changes it counts elsewhere. */
+static int fts_changes(index_file *ix, uint64_t *out, sheaf_error *err)
+{
+	_cleanup_(fts_done) sqlite3_stmt *st = fts_use(ix, ST_VERSION, err);
+	if (st == NULL)
+		return SHEAF_DAMAGED;
+	int rc = sqlite3_step(st);
+	if (rc != SQLITE_ROW)
+		return fts_fail(ix, rc, err);
+	*out = (uint64_t)sqlite3_column_int64(st, 0) << 32 ^
+	       (uint64_t)(unsigned)sqlite3_total_changes(ix->db);
+	return 0;
+}
+
 SHEAF_API extern const index_ops sheaf_search_module;
 
 const index_ops sheaf_search_module = {
@@ -306,6 +321,7 @@ const index_ops sheaf_search_module = {
 	.begin = fts_begin,
 	.commit = fts_commit,
 	.undo = fts_undo,
+	.changes = fts_changes,
 	.stamps = fts_stamps,
 	.get = fts_get,
 	.put = fts_put,

@@ -13,7 +13,7 @@
 
 #define INDEX_MODULE "search"
 #define INDEX_SYMBOL "sheaf_search_module"
-#define INDEX_VERSION 1 /* of this header: library and module must have the same */
+#define INDEX_VERSION 2 /* of this header: library and module must have the same */
 
 /* Of one record's text so much is indexed. */
 #define INDEX_TEXT_BYTES_MAX ((size_t)1 << 20)
@@ -103,6 +103,9 @@ typedef struct index_ops {
 	int (*begin)(index_file *ix, sheaf_error *err);
 	int (*commit)(index_file *ix, sheaf_error *err);
 	void (*undo)(index_file *ix);
+
+	/* A number that is another one after anybody has changed anything. */
+	int (*changes)(index_file *ix, uint64_t *out, sheaf_error *err);
 
 	/* Number, owner, session, stamp and expires_us of the sessions of an app and user ({NULL,0}:
 	   any). */

@@ -44,6 +44,7 @@ static void shut(sheaf_search *s)
 		s->ops->close(s->file);
 	mem_free(s->path);
 	s->file = NULL;
+	s->settled.known = false;
 	s->path = NULL;
 }
 

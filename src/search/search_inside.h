@@ -22,6 +22,14 @@ struct sheaf_search {
 	sheaf_search_progress_fn progress;
 	void *ctx;
 	bool rebuilt;
+	/* When all of the store was last seen to be indexed: a sum over its stamps, for whom, and the
+	   index's changes until then. */
+	struct {
+		bool known;
+		uint64_t sum;
+		uint64_t whom;
+		uint64_t changes;
+	} settled;
 };
 
 /* ---- text.c: what a record says ------------------------------------------------- */

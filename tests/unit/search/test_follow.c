@@ -65,6 +65,34 @@ static void test_appends(void **state)
 	sheaf_hits_free(hits);
 }
 
+/* What is known to be indexed is not compared again, until something is another. */
+static void test_settled(void **state)
+{
+	kit *k = *state;
+	say(k, "s", "e1", "user", "alpha");
+	for (int i = 0; i < 3; i++)
+		finds(k, "alpha", "s/e1");
+	say(k, "t", "e1", "user", "alpha beta");
+	for (int i = 0; i < 3; i++)
+		finds(k, "beta", "t/e1");
+	drop(k, "s");
+	for (int i = 0; i < 3; i++)
+		finds(k, "alpha", "t/e1");
+	say(k, "t", "e2", "user", "gamma");
+	finds(k, "gamma", "t/e2");
+	/* Another one takes a session out of the index, which is then not as it was. */
+	for (int i = 0; i < 2; i++)
+		finds(k, "beta", "t/e1");
+	sheaf_search_options anew = SHEAF_SEARCH_OPTIONS_INIT;
+	sheaf_search *other;
+	assert_int_equal(sheaf_search_open(&other, k->store, &anew, NULL), 0);
+	say(k, "u", "e1", "user", "delta");
+	sheaf_query whose = SHEAF_QUERY_INIT;
+	assert_int_equal(sheaf_search_update(other, &whose, NULL, NULL), 0);
+	finds(k, "delta", "u/e1");
+	sheaf_search_close(other);
+}
+
 static void test_delete(void **state)
 {
 	kit *k = *state;
@@ -474,6 +502,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_appends, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_appends, set_up_memory, tear_down),
+		cmocka_unit_test_setup_teardown(test_settled, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_delete, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_vanished, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_replaced, set_up, tear_down),
