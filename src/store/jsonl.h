@@ -106,19 +106,24 @@ typedef struct jindex {
 	uint64_t run_end;
 	uint32_t run_count;
 	jindex_run runs[JINDEX_RUNS_MAX];
+	/* Which hashes are certainly not in the runs; made after many look-ups. */
+	uint64_t *sieve; /* sieve_room words, a power of two; NULL: none */
+	uint64_t sieve_room;
+	uint32_t looked_up;
 } jindex;
 
 void jindex_init(jindex *x);
 void jindex_close(jindex *x);
 /* Opens the sidecar of `name`, if it is there and whole. Absent or bad is no error: fd stays -1. */
 void jindex_open(jindex *x, int side_dir, const char *name);
-/* Takes over what another process added meanwhile. -1: not to be trusted. */
+/* Takes over what another process added meanwhile. -1: not to be trusted. The sieve is not of that. */
 int jindex_reread(jindex *x);
+void jindex_drop_sieve(jindex *x);
 int jindex_head(const jindex *x, sheaf_head *out); /* 0, or not usable */
 /* Slots [first, first+count) of the covered ones. 0, or -1: the sidecar is not to be trusted. */
 int jindex_slots(const jindex *x, uint64_t first, size_t count, jslot *out);
 /* Covered records with this id hash: fn(ctx, index); stops at non-zero and returns it. -1: distrust. */
-int jindex_find(const jindex *x, uint64_t hash, int (*fn)(void *ctx, uint64_t index), void *ctx);
+int jindex_find(jindex *x, uint64_t hash, int (*fn)(void *ctx, uint64_t index), void *ctx);
 /* Covers `count` more records. Makes the files if need be. 0, or -1 with the old state intact. */
 int jindex_extend(jindex *x, int side_dir, const char *name, const jslot *slots, size_t count,
                   const sheaf_head *head, uint64_t log_size, uint32_t last_crc);

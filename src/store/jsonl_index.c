@@ -95,6 +95,7 @@ void jindex_close(jindex *x)
 		io_close(x->fd);
 	if (x->run_fd >= 0)
 		io_close(x->run_fd);
+	jindex_drop_sieve(x);
 	jindex_init(x);
 }
 
@@ -277,9 +278,87 @@ static int run_lower(const jindex *x, const jindex_run *r, uint64_t hash, uint64
 	return 0;
 }
 
-int jindex_find(const jindex *x, uint64_t hash, int (*fn)(void *ctx, uint64_t index), void *ctx)
+/* ---- The sieve ------------------------------------------------------------- */
+
+#define LOOK_UPS_MAX 1000u /* after so many it is worth having */
+#define SIEVE_BITS 16u     /* a record: less than one look-up in a hundred is made in vain */
+
+void jindex_drop_sieve(jindex *x)
+{
+	mem_free(x->sieve);
+	x->sieve = NULL;
+	x->looked_up = 0;
+}
+
+/* Three places for a hash: the word and the bit of one of them. */
+static uint64_t *sieve_word(const jindex *x, uint64_t hash, unsigned which, uint64_t *bit)
+{
+	uint64_t mixed = (hash ^ hash >> 29) * UINT64_C(0x9e3779b97f4a7c15) >> (which * 17);
+	*bit = UINT64_C(1) << (mixed & 63);
+	return &x->sieve[(mixed >> 6) & (x->sieve_room - 1)];
+}
+
+static void sieve_add(jindex *x, uint64_t hash)
+{
+	for (unsigned i = 0; i < 3; i++) {
+		uint64_t bit;
+		*sieve_word(x, hash, i, &bit) |= bit;
+	}
+}
+
+static bool sieve_passes(const jindex *x, uint64_t hash)
+{
+	for (unsigned i = 0; i < 3; i++) {
+		uint64_t bit;
+		if ((*sieve_word(x, hash, i, &bit) & bit) == 0)
+			return false;
+	}
+	return true;
+}
+
+/* Room for twice as many records as there are. Without memory there is none, which is no failure. */
+static int sieve_make(jindex *x)
+{
+	_cleanup_(mem_freep) run_entry *chunk = mem_alloc(RUN_CHUNK * sizeof(*chunk));
+	uint64_t room = 64;
+	while (room * 64 < 2 * SIEVE_BITS * x->covered)
+		room *= 2;
+	jindex_drop_sieve(x);
+	if (!chunk)
+		return 0;
+	x->sieve = mem_zalloc(room * sizeof(*x->sieve));
+	x->sieve_room = room;
+	for (uint32_t i = 0; x->sieve && i < x->run_count; i++)
+		for (uint64_t at = 0; at < x->runs[i].count;) {
+			uint64_t left = x->runs[i].count - at;
+			size_t n = left < RUN_CHUNK ? (size_t)left : RUN_CHUNK;
+			if (run_read(x, &x->runs[i], at, n, chunk)) {
+				jindex_drop_sieve(x);
+				return -1;
+			}
+			for (size_t k = 0; k < n; k++)
+				sieve_add(x, chunk[k].hash);
+			at += n;
+		}
+	return 0;
+}
+
+/* What was just covered; one that has become too small for it is made anew when it is wanted. */
+static void sieve_extend(jindex *x, const jslot *slots, size_t count)
+{
+	if (x->sieve && x->covered * SIEVE_BITS > x->sieve_room * 64)
+		jindex_drop_sieve(x);
+	for (size_t i = 0; x->sieve && i < count; i++)
+		sieve_add(x, slots[i].hash);
+}
+
+int jindex_find(jindex *x, uint64_t hash, int (*fn)(void *ctx, uint64_t index), void *ctx)
 {
 	if (x->fd < 0)
+		return 0;
+	if (!x->sieve && ++x->looked_up > LOOK_UPS_MAX && sieve_make(x))
+		return -1;
+	if (x->sieve && !sieve_passes(x, hash))
 		return 0;
 	for (uint32_t i = x->run_count; i-- > 0;) {
 		const jindex_run *r = &x->runs[i];
@@ -484,6 +563,7 @@ int jindex_extend(jindex *x, int side_dir, const char *name, const jslot *slots,
 	if (page_write(&next))
 		goto fail;
 	*x = next;
+	sieve_extend(x, slots, count);
 	return 0;
 fail:
 	if (x->fd < 0) {

@@ -268,6 +268,9 @@ static bool adopt_covered(jlog *log)
 	    now.covered - log->index.covered > log->tail_count || now.log_size > log->size)
 		return false;
 	uint64_t more = now.covered - log->index.covered;
+	if (more != 0)
+		jindex_drop_sieve(&log->index);
+	now.sieve = log->index.sieve;
 	log->index = now;
 	memmove(log->tail, log->tail + more, (log->tail_count - more) * sizeof(jslot));
 	log->tail_count -= (size_t)more;
