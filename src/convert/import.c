@@ -278,11 +278,6 @@ static int keep_refused(import *im, const waiting *w, int64_t time_us, sheaf_str
 	return rc;
 }
 
-static void recordsp_free(sheaf_records **records)
-{
-	sheaf_records_free(*records);
-}
-
 /* Whether it is stored: in another batch, by an import that did not come to its end. */
 static bool is_stored(import *im, const draft *d)
 {
