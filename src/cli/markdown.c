@@ -706,6 +706,8 @@ int markdown_read(markdown **out, sheaf_str text, size_t columns, int flags)
 	*out = NULL;
 	/* First of all: nothing that is parsed, measured or printed is raw. */
 	text_safe(&safe, text, TEXT_BLOCK);
+	/* md4c looks at the byte after a last line that does not end (0.4.8). */
+	buf_char(&safe, '\n');
 	if (r.page.memory == NULL || safe.status != 0)
 		return SHEAF_NOMEM;
 	int rc = parse(&r, buf_view(&safe));

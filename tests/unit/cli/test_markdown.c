@@ -280,7 +280,7 @@ static void test_random_texts(void **state)
 	(void)state;
 	_cleanup_(buf_free) buf text = BUF_INIT(SIZE_MAX);
 	static const size_t widths[] = {0, 1, 2, 5, 12, 40, 80};
-	for (int round = 0; round < 20000; round++) {
+	for (int round = 0; round < 3000; round++) {
 		markdown *m = NULL;
 		size_t columns = widths[dice(COUNT_OF(widths))];
 		int flags = (int)dice(4);
@@ -311,9 +311,10 @@ static void test_large_and_deep(void **state)
 	                                    "e\314\201", "\314\201", "http://a.b "};
 	_cleanup_(buf_free) buf text = BUF_INIT(SIZE_MAX);
 	for (size_t i = 0; i < COUNT_OF(units); i++) {
-		for (size_t bytes = MARKDOWN_MAX / 4; bytes <= 4 * MARKDOWN_MAX; bytes *= 16) {
+		/* One of them also too long to be parsed. */
+		for (int large = 0; large <= (i == 0); large++) {
 			markdown *m = NULL;
-			fill(&text, units[i], bytes);
+			fill(&text, units[i], large ? MARKDOWN_MAX + 1 : MARKDOWN_MAX / 16);
 			assert_int_equal(markdown_read(&m, buf_view(&text), 40, MARKDOWN_FIT), 0);
 			assert_safe(m);
 			check_widths(m, 40, MARKDOWN_FIT);
