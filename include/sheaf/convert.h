@@ -164,9 +164,9 @@ typedef struct sheaf_export_report {
 	const sheaf_export_loss *const *losses;
 	sheaf_str path; /* below the home directory, where the format's agent looks for it; {NULL,0}
 	                   if it has no such place */
-	sheaf_str
-		id; /* of the session, as that agent calls it; {NULL,0} if there is no such place */
-	sheaf_str cwd; /* the directory it is about there */
+	sheaf_str id;   /* of the session, as that agent calls it; {NULL,0} as `path` */
+	sheaf_str cwd;  /* the directory it is about there */
+	sheaf_str file; /* the one it was imported from last, if it came from this format */
 } sheaf_export_report;
 
 /**

@@ -16,6 +16,8 @@
 
 /* Of a session, at most. */
 #define CHILDREN_MAX 10000
+/* Of a row of forks, each made from the next. */
+#define SOURCES_MAX 32
 
 typedef struct target {
 	int fd;
@@ -132,7 +134,33 @@ static void installed_put(const cli *c, const sheaf_export_report *report, const
 	print_out(&b);
 }
 
-/* Sub-agents that came from the same agent lie beside their parent. */
+/* Whether a session came from an agent: FORMAT.ID. */
+static bool is_of(sheaf_str session, sheaf_str format)
+{
+	return session.len > format.len && memcmp(session.ptr, format.ptr, format.len) == 0 &&
+	       session.ptr[format.len] == '.';
+}
+
+/* A session that another one needs, if it is of the same agent; else *out stays NULL. */
+static int install_beside(cli *c, const sheaf_key *key, const sheaf_export_options *how,
+                          sheaf_session **out)
+{
+	_cleanup_(exportp_free) sheaf_export_report *report = NULL;
+	sheaf_session_options as = SHEAF_SESSION_OPTIONS_INIT;
+	sheaf_export_options all = SHEAF_EXPORT_OPTIONS_INIT;
+	installed done;
+	all.format = how->format;
+	all.cwd = how->cwd;
+	as.mode = SHEAF_OPEN_EXISTING;
+	as.readonly = 1;
+	if (!is_of(key->session, how->format))
+		return 0;
+	if (sheaf_session_open(out, c->store, key, &as, &c->err) != 0)
+		return fail(c);
+	return install_session(c, *out, &all, true, &done, &report);
+}
+
+/* Sub-agents lie beside their parent. */
 static int install_children(cli *c, const sheaf_session_info *parent,
                             const sheaf_export_options *how)
 {
@@ -147,24 +175,32 @@ static int install_children(cli *c, const sheaf_session_info *parent,
 		return fail(c);
 	for (size_t i = 0; i < list->count; i++) {
 		_cleanup_(session_closep) sheaf_session *child = NULL;
-		_cleanup_(exportp_free) sheaf_export_report *report = NULL;
 		const sheaf_session_info *info = list->items[i];
 		sheaf_key key = {info->app, info->user, info->session};
-		sheaf_session_options as = SHEAF_SESSION_OPTIONS_INIT;
-		sheaf_export_options all = SHEAF_EXPORT_OPTIONS_INIT;
-		installed done;
-		all.format = how->format;
-		all.cwd = how->cwd;
-		if (info->session.len <= how->format.len ||
-		    memcmp(info->session.ptr, how->format.ptr, how->format.len) != 0)
-			continue;
-		as.mode = SHEAF_OPEN_EXISTING;
-		as.readonly = 1;
-		if (sheaf_session_open(&child, c->store, &key, &as, &c->err) != 0)
-			return fail(c);
-		int rc = install_session(c, child, &all, &done, &report);
+		int rc = install_beside(c, &key, how, &child);
 		if (rc != 0)
 			return rc;
+	}
+	return 0;
+}
+
+/* A fork's file may have only what is new, and name the one before it; and so on. */
+static int install_sources(cli *c, const sheaf_session_info *fork, const sheaf_export_options *how)
+{
+	_cleanup_(head_freep) sheaf_head_view *head = NULL;
+	const sheaf_session_info *info = fork;
+	for (int i = 0; i < SOURCES_MAX && info->source.len != 0; i++) {
+		_cleanup_(session_closep) sheaf_session *source = NULL;
+		sheaf_head_view *next = NULL;
+		sheaf_key key = {info->app, info->user, info->source};
+		int rc = install_beside(c, &key, how, &source);
+		if (rc != 0 || source == NULL)
+			return rc;
+		if (sheaf_session_head(&next, source, &c->err) != 0)
+			return fail(c);
+		sheaf_head_view_free(head);
+		head = next;
+		info = head->info;
 	}
 	return 0;
 }
@@ -185,9 +221,11 @@ static int install(cli *c, sheaf_session *session, sheaf_export_options *how)
 	} else if (head->info->cwd.len == 0) {
 		how->cwd = working_directory(room);
 	}
-	int rc = install_session(c, session, how, &done, &report);
+	int rc = install_session(c, session, how, false, &done, &report);
 	if (rc == 0)
 		rc = install_children(c, head->info, how);
+	if (rc == 0 && is_of(head->info->session, how->format))
+		rc = install_sources(c, head->info, how);
 	if (rc != 0)
 		return rc;
 	losses_say(c, report);

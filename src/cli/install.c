@@ -146,9 +146,24 @@ static int project_claim(cli *c, const sheaf_export_report *report, char path[PA
 	return len > 0 && len < PATH_MAX ? 0 : fail_with(c, SHEAF_LIMIT, NULL, "%s", tmp);
 }
 
+/* Whether it lies where its agent put it: that may name files by the hour of another zone, or
+ * have put it away. */
+static bool is_in_place(const sheaf_export_report *report, const char *home)
+{
+	size_t len = strlen(home);
+	char path[PATH_MAX];
+	str_copy_cut(path, sizeof(path), report->file);
+	return report->file.len > len && report->file.len < sizeof(path) &&
+	       memcmp(path, home, len) == 0 && path[len] == '/' && access(path, F_OK) == 0;
+}
+
 static int place_find(cli *c, const sheaf_converter *to, const sheaf_export_report *report,
                       const char *home, char out[PATH_MAX])
 {
+	if (!given(c, OPT_CWD) && is_in_place(report, home)) {
+		str_copy_cut(out, PATH_MAX, report->file);
+		return 0;
+	}
 	size_t skip = strlen(to->home);
 	sheaf_str below = {report->path.ptr + skip, report->path.len - skip};
 	int len = snprintf(out, PATH_MAX, "%s%s%.*s", home, skip == 0 ? "/" : "", (int)below.len,
@@ -180,7 +195,7 @@ static int files_equal(const char *a, const char *b)
 	}
 }
 
-static int file_link(cli *c, const char *aside, installed *done)
+static int file_link(cli *c, const char *aside, bool beside, installed *done)
 {
 	int rc = parents_make(c, done->file);
 	if (rc != 0)
@@ -193,7 +208,7 @@ static int file_link(cli *c, const char *aside, installed *done)
 	if (equal < 0)
 		return fail_file(c, done->file);
 	done->same = equal == 1;
-	if (done->same)
+	if (done->same || beside)
 		return 0;
 	return fail_with(c, SHEAF_CONFLICT,
 	                 "import it first if its agent went on; a fork gets a place of its own: "
@@ -201,7 +216,7 @@ static int file_link(cli *c, const char *aside, installed *done)
 	                 "%s is there with other content and was left as it is", done->file);
 }
 
-int install_session(cli *c, sheaf_session *session, const sheaf_export_options *how,
+int install_session(cli *c, sheaf_session *session, const sheaf_export_options *how, bool beside,
                     installed *done, sheaf_export_report **report)
 {
 	const sheaf_converter *to = converter_of(how->format);
@@ -222,7 +237,7 @@ int install_session(cli *c, sheaf_session *session, const sheaf_export_options *
 		return rc;
 	rc = place_find(c, to, *report, home, done->file);
 	if (rc == 0)
-		rc = file_link(c, aside, done);
+		rc = file_link(c, aside, beside, done);
 	(void)unlink(aside);
 	return rc;
 }

@@ -15,9 +15,10 @@ typedef struct installed {
 /*
  * Exports below the agent's own directory, in a place that nothing else has: a
  * file with other content is never touched. Directories that are missing are
- * made. 0, or the exit code after a report.
+ * made. `beside`: another session only needs it, and whatever is there will do.
+ * 0, or the exit code after a report.
  */
-int install_session(cli *c, sheaf_session *session, const sheaf_export_options *how,
+int install_session(cli *c, sheaf_session *session, const sheaf_export_options *how, bool beside,
                     installed *done, sheaf_export_report **report);
 
 /* The command that goes on with it there, for a shell. */

@@ -76,6 +76,17 @@ static int line_end(export *ex, writing *w, int64_t time_us)
 	return rc == 0 ? export_write(ex, buf_view(&w->line)) : rc;
 }
 
+/* Messages stand for what was said before, and none of them is a summary of it. */
+static int no_summary_write(export *ex, writing *w, int64_t time_us)
+{
+	line_begin(w, false);
+	buf_lit(&w->line,
+	        ",\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"" WIRE_WHAT_FOLLOWS
+	        "\"},\"isCompactSummary\":true,\"isVisibleInTranscriptOnly\":true");
+	w->summary = false;
+	return line_end(ex, w, time_us);
+}
+
 static int user_write(export *ex, writing *w, sheaf_str element, int64_t time_us)
 {
 	line_begin(w, false);
@@ -145,6 +156,10 @@ static int element_write(export *ex, void *ctx, wire_phase phase, sheaf_str elem
 	if (rc != 0)
 		return rc;
 	value v = {json_root(w->doc), element};
+	if (w->summary && json_count(json_get(v.v, "content")) > 1)
+		rc = no_summary_write(ex, w, time_us);
+	if (rc != 0)
+		return rc;
 	if (str_is(value_string(v, "role"), "assistant"))
 		return reply_write(ex, w, v, time_us);
 	return user_write(ex, w, element, time_us);

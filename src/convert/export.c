@@ -202,6 +202,8 @@ static int export_run(export *ex)
 	bool done;
 	int rc = imported_find(ex, &was);
 	if (rc == 0)
+		rc = imported_note(ex, &was);
+	if (rc == 0)
 		rc = same_write(ex, &was, &done);
 	if (rc != 0 || (done && ex->how->place == NULL))
 		return rc;

@@ -30,10 +30,14 @@ typedef struct imported {
 	bool open_end;
 	sheaf_records *facts; /* holds `between` */
 	sheaf_str between;    /* the list's inside, or {NULL,0} */
+	sheaf_str file;       /* a JSON string, or {NULL,0} */
 } imported;
 
 void imported_free(imported *was);
 int imported_find(export *ex, imported *was);
+
+/* Notes in the report which file it was. */
+int imported_note(export *ex, const imported *was);
 
 /* Whether anything came after it that the source does not know. */
 int imported_changed(export *ex, const imported *was, bool *changed);

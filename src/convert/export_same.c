@@ -48,6 +48,7 @@ int imported_find(export *ex, imported *was)
 		was->pieces = members_number(members, "pieces");
 		was->open_end = str_is(members_find(members, "open_end"), "true");
 		was->between = members_inside(members_find(members, "between"));
+		was->file = members_find(members, "file");
 		return 0;
 	}
 	return rc;
@@ -148,6 +149,18 @@ int export_raw(export *ex, const sheaf_entry *record, sheaf_str *raw)
 	sheaf_str origin = origin_of(ex, record);
 	*raw = (sheaf_str){NULL, 0};
 	return origin.ptr != NULL ? raw_of(ex, origin, raw) : 0;
+}
+
+int imported_note(export *ex, const imported *was)
+{
+	export_report *r = ex->inside->report;
+	sheaf_str file;
+	int ok = 1;
+	int rc = was->file.len != 0 ? unescape(ex, was->file, false, &file) : 0;
+	if (rc != 0 || was->file.len == 0)
+		return rc;
+	r->is.file = arena_dup(r->arena, file, &ok);
+	return ok ? 0 : err_nomem(ex->err);
 }
 
 /* ---- Writing -------------------------------------------------------------- */

@@ -23,6 +23,9 @@ typedef struct wire_way {
 	void *ctx;
 } wire_way;
 
+/* Where a format wants a summary, and there is none but messages in its place. */
+#define WIRE_WHAT_FOLLOWS "The messages that follow stand for what was said before."
+
 /* What was said after ex->from_seq. What the format cannot carry is counted as lost. */
 int export_wire(export *ex, const wire_way *way);
 

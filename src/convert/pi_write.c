@@ -12,8 +12,6 @@
 #include "sheaf/context.h"
 
 #define LINE_BYTES_MAX (SHEAF_RECORD_BYTES_MAX * 2)
-/* The summary of a compaction that has none, but messages in its place. */
-#define WHAT_FOLLOWS "The messages that follow stand for what was said before."
 
 typedef struct writing {
 	buf line;
@@ -410,7 +408,7 @@ static int compaction_write(export *ex, writing *w, const sheaf_entry *e)
 	entry_begin(w, "compaction", e);
 	bool replaced = members_find(members, "replacement").ptr != NULL;
 	string_put(&w->line, ",\"summary\":",
-	           e->text.len == 0 && replaced ? SHEAF_STR(WHAT_FOLLOWS) : e->text);
+	           e->text.len == 0 && replaced ? SHEAF_STR(WIRE_WHAT_FOLLOWS) : e->text);
 	string_put(&w->line, ",\"firstKeptEntryId\":", line.ptr != NULL ? line : kept);
 	buf_lit(&w->line, ",\"tokensBefore\":");
 	buf_str(&w->line, tokens.len != 0 ? tokens : SHEAF_STR("0"));

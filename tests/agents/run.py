@@ -28,7 +28,7 @@ DATA = os.path.join(HERE, "..", "data", "import")
 PROMPT = "What-did-we-do-last?"
 REPLY = "We went on where we were."
 ADDED = [("user", "One more thing, said in Sheaf"), ("assistant", "Noted in Sheaf.")]
-TIMEOUT = 120
+TIMEOUT = 300  # on a machine that has much else to do
 
 
 class Failed(Exception):
@@ -255,8 +255,8 @@ def plain(text):
     return (inside.group(1) if inside else text).strip()
 
 
-# How an agent's reminders and another provider's roles are worded differs.
-WORDED = ("[developer message]", "<system-reminder>")
+# How an agent words reminders, roles of another provider and what a user ran differs.
+WORDED = ("[developer message]", "<system-reminder>", "[The user ran a command]")
 
 
 def conversation(items):

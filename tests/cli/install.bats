@@ -211,3 +211,30 @@ assert len(files) == 1 and files[0]["url"].startswith("data:image/png;base64,"),
 	[ "$(sheaf tree $pi --no-pager | grep -c 'Further on')" -eq 1 ]
 	sheaf export $pi -f pi | cmp - "$file"
 }
+
+@test "install: a fork that names another file brings that along" {
+	take codex/0.166.0
+	fork=codex.01a1dc4c-a58b-7a91-bc09-1eed8ffc41cb
+	sheaf export $fork -f codex --install -q
+	dir=$HOME/.codex/sessions/2026/11/14
+	[ "$(cd "$dir" && echo *)" = "$(cd "$data/codex/0.166.0/sessions/2026/11/14" && echo *)" ]
+	base=$dir/rollout-2026-11-14T22-59-50-01a1dc49-dd38-7103-bd23-2ca2f89caecb.jsonl
+	echo '{}' >>"$base" # its agent went on
+	run -0 --separate-stderr sheaf export $fork -f codex --install
+	[[ ${lines[0]} == same* ]]
+	[ "$(tail -n 1 "$base")" = '{}' ]
+}
+
+@test "install: a session lies where its agent put it, whatever that named it" {
+	mkdir -p .codex/sessions/2026/11/15
+	file=$HOME/.codex/sessions/2026/11/15/rollout-2026-11-15T00-59-50-01a1dc49-dd38-7103-bd23-2ca2f89caecb.jsonl
+	cp "$data"/codex/0.166.0/sessions/2026/11/14/rollout-2026-11-14T22* "$file"
+	sheaf import --all -q >/dev/null
+	id=codex.01a1dc49-dd38-7103-bd23-2ca2f89caecb
+	run -0 --separate-stderr sheaf export $id -f codex --install
+	[ "${lines[0]}" = "same    $file" ]
+	sheaf append $id 'More' -q >/dev/null
+	run -3 sheaf export $id -f codex --install
+	has "$file"
+	[ "$(find .codex -name '*.jsonl' | wc -l)" -eq 1 ]
+}
