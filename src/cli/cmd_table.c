@@ -601,6 +601,7 @@ const command commands[] = {
 		.run = cmd_copy,
 		.words_min = 2,
 		.words_max = 2,
+		.plumbing = true,
 		.options = options_copy,
 	},
 	{
