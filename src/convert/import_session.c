@@ -4,8 +4,8 @@
 #include "base/crc.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "base/utf8.h"
 #include "convert/import_inside.h"
+#include "entry/check.h"
 #include "entry/members.h"
 
 #define PAGE_RECORDS 32
@@ -100,8 +100,7 @@ static bool name_make(char out[SHEAF_ID_ROOM], const import *im, sheaf_str id)
 {
 	char encoded[SHEAF_KEY_PART_ROOM];
 	int len = snprintf(out, SHEAF_ID_ROOM, "%s.%.*s", im->how->is.name, (int)id.len, id.ptr);
-	if (id.len != 0 && (size_t)len + VERSION_BYTES <= SHEAF_ID_BYTES_MAX && utf8_valid(id) &&
-	    memchr(id.ptr, '\0', id.len) == NULL &&
+	if (id.len != 0 && (size_t)len + VERSION_BYTES <= SHEAF_ID_BYTES_MAX && check_plain(id) &&
 	    sheaf_key_encode(encoded, str_make(out, (size_t)len), NULL) == 0 &&
 	    strlen(encoded) + VERSION_BYTES * 3 <= SHEAF_KEY_PART_BYTES_MAX)
 		return true;

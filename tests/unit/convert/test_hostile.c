@@ -303,6 +303,10 @@ static void test_header(void **state)
 	assert_int_equal(k.report->problem_total, 1);
 	assert_int_equal(k.report->problems[0]->line, 1);
 	kit_close(&k);
+	take(&k, "opencode", "x.json",
+	     SHEAF_STR("{\"info\":{\"id\":\"ses_1\",\"parentID\":\"a\\u0001b\"},\"messages\":[]}"));
+	assert_int_equal(k.report->session_count, 1);
+	kit_close(&k);
 }
 
 /* Files whose names are no text, and of formats that take a session's id from them. */
