@@ -218,7 +218,8 @@ static void preview(buf *out, const sheaf_entry *e)
 static sheaf_str prompt_of(html_index *x, const sheaf_part *part, int *ok)
 {
 	_cleanup_(json_freep) json_doc *doc = NULL;
-	if (memmem(part->input.ptr, part->input.len, "\"prompt\"", 8) == NULL ||
+	if (part->input.len == 0 ||
+	    memmem(part->input.ptr, part->input.len, "\"prompt\"", 8) == NULL ||
 	    json_parse(&doc, part->input, NULL) != 0)
 		return (sheaf_str){NULL, 0};
 	sheaf_str prompt = html_trim(json_string(json_get(json_root(doc), "prompt")));

@@ -555,6 +555,8 @@ class Test_xss(Case):
                               "branch": p[:50], kind: {"role": p, "content": p, "summary": p, "data": p}, "message": {"role": p, "content": p, "model": p}}
                     file.write(json.dumps(record) + "\n")
                     parent = record["id"]
+            for parts in ([{"type": kind, kind: {}}] for kind in ("text", "thinking", "image", "document", "tool_use", "tool_result", "opaque")):
+                file.write(json.dumps({"type": "message", "id": str(parts), "parentId": None, "message": {"role": "assistant", "content": parts}}) + "\n")
         page = self.open(self.export("foreign", store="foreign", name="foreign"))
         self.provoke(page)
 
