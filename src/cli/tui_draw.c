@@ -244,20 +244,23 @@ void draw_row(area in, int row, styled line, int how)
 	draw_styled(in, row, 0, in.columns, line, how);
 }
 
+static bool in_ascii(void)
+{
+	return text_glyphs()->bar[0] == '|';
+}
+
 void draw_rule(int row, int column, int columns)
 {
-	bool ascii = text_glyphs()->bar[0] == '|';
-	area in = draw_whole();
 	for (int i = 0; i < columns; i++)
-		draw_text(in, row, column + i, 1, ascii ? SHEAF_STR("-") : SHEAF_STR("─"),
-		          DRAW_DIM);
+		draw_text(draw_whole(), row, column + i, 1,
+		          in_ascii() ? SHEAF_STR("-") : SHEAF_STR("─"), DRAW_DIM);
 }
 
 void draw_wall(int row, int column, int rows)
 {
-	area in = draw_whole();
 	for (int i = 0; i < rows; i++)
-		draw_text(in, row + i, column, 1, sheaf_str_of(text_glyphs()->bar), DRAW_DIM);
+		draw_text(draw_whole(), row + i, column, 1,
+		          in_ascii() ? SHEAF_STR("|") : SHEAF_STR("│"), DRAW_DIM);
 }
 
 /* ---- Keys -------------------------------------------------------------- */
