@@ -54,6 +54,7 @@ int bench_fork_growth(bench *b);
 int bench_list_10k(bench *b);
 int bench_list_100k(bench *b);
 int bench_list_cold(bench *b);
+int bench_ls(bench *b);
 int bench_import(bench *b);
 int bench_search(bench *b);
 int bench_context_growth(bench *b);

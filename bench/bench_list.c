@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "bench.h"
@@ -129,6 +131,62 @@ int bench_list_cold(bench *b)
 		}
 	bench_report(b, "list-cold", bench_median(ours, rounds) / 1000, "ms",
 	             bench_median(theirs, rounds) / 1000, 2, false);
+	drop(url);
+	return 0;
+}
+
+/* ---- The command ------------------------------------------------------------- */
+
+/* Runs `sheaf ls` as a person does. @return the milliseconds it took, and in `cpu` those of a
+ * processor */
+static double ls_once(const char *sheaf, const char *store, double *cpu)
+{
+	struct rusage before, after;
+	double t = bench_now_us();
+	int status = 1;
+	getrusage(RUSAGE_CHILDREN, &before);
+	pid_t pid = fork();
+	if (pid == 0) {
+		int null = open("/dev/null", O_WRONLY);
+		if (null < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0)
+			_exit(1);
+		execl(sheaf, "sheaf", "--store", store, "ls", (char *)NULL);
+		_exit(1);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
+		bench_check(SHEAF_NOT_FOUND, NULL, "run sheaf ls");
+	t = bench_now_us() - t;
+	getrusage(RUSAGE_CHILDREN, &after);
+	*cpu = (double)(after.ru_utime.tv_sec + after.ru_stime.tv_sec - before.ru_utime.tv_sec -
+	                before.ru_stime.tv_sec) *
+	               1e3 +
+	       (double)(after.ru_utime.tv_usec + after.ru_stime.tv_usec - before.ru_utime.tv_usec -
+	                before.ru_stime.tv_usec) /
+	               1e3;
+	return t / 1000;
+}
+
+int bench_ls(bench *b)
+{
+	enum {
+		ROUNDS = 101
+	};
+	double ms[ROUNDS], cpu[ROUNDS];
+	char url[512], plain[512], self[400];
+
+	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 16);
+	if (len <= 0)
+		exit(1);
+	self[len] = '\0';
+	strcpy(strrchr(self, '/') + 1, "sheaf");
+	bench_url(b, url, "ls", "?durability=process");
+	make_sessions(url, b->quick ? 2000 : 10000);
+	snprintf(plain, sizeof(plain), "%.*s", (int)strcspn(url, "?"), url);
+	ls_once(self, plain, &cpu[0]);
+	for (size_t i = 0; i < ROUNDS; i++)
+		ms[i] = ls_once(self, plain, &cpu[i]);
+	bench_report_value(b, "ls", bench_median(ms, ROUNDS), "ms", 10);
+	bench_report_value(b, "ls-cpu", bench_median(cpu, ROUNDS), "ms", 10);
 	drop(url);
 	return 0;
 }

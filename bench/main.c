@@ -26,6 +26,7 @@ static const struct {
 	{"list-10k", bench_list_10k},
 	{"list-100k", bench_list_100k},
 	{"list-cold", bench_list_cold},
+	{"ls", bench_ls},
 	{"import", bench_import},
 	{"search", bench_search},
 	{"context-growth", bench_context_growth},
