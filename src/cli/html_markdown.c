@@ -366,7 +366,14 @@ void html_markdown(buf *out, sheaf_str s, int how)
 	buf_lit(out, "<div class=\"md\" dir=\"auto\">");
 	size_t begin = out->len;
 	writer w = {.out = out, .code = BUF_INIT(SIZE_MAX), .breaks = how == MARKDOWN_BREAKS};
-	if (s.len > TEXT_MAX || md_parse(s.ptr, (MD_SIZE)s.len, &parser, &w) != 0) {
+	_cleanup_(buf_free) buf whole = BUF_INIT(SIZE_MAX);
+	if (s.len <= TEXT_MAX) {
+		/* md4c looks at the byte after a last line that does not end (0.4.8). */
+		buf_str(&whole, s);
+		buf_char(&whole, '\n');
+	}
+	if (whole.len == 0 || whole.status != 0 ||
+	    md_parse(whole.ptr, (MD_SIZE)whole.len, &parser, &w) != 0) {
 		if (out->status == 0)
 			out->len = begin;
 		put_plain(out, s);
