@@ -22,7 +22,7 @@
 #include "convert/parts.h"
 #include "entry/members.h"
 
-#define NODES_MAX 200000
+#define NODES_MAX 50000 /* more are kept as they are */
 #define VERSIONS_MAX 99
 
 /* What a node became. */
@@ -38,7 +38,9 @@ typedef struct node {
 } node;
 
 typedef struct state {
-	arena *arena; /* of the conversation */
+	arena *arena;   /* of the conversation */
+	arena *scratch; /* of the node at hand */
+	node beyond;    /* any node that is one too many */
 	map nodes;
 	document *document;
 	node **todo; /* nodes that became entries and may be waited for */
@@ -264,6 +266,8 @@ static int message_take(import *im, sheaf_str key, value message)
 	state *s = im->state;
 	node *n = s->now;
 	(void)key;
+	if (n == &s->beyond)
+		return import_problem(im, "more nodes than a conversation has");
 	if (n->there)
 		return import_problem(im, "a node that was there before");
 	if (n->parent.len != 0) {
@@ -283,7 +287,7 @@ static int message_take(import *im, sheaf_str key, value message)
 
 /* ---- Conversations ------------------------------------------------------- */
 
-static int string_of(import *im, sheaf_str json, sheaf_str *out)
+static int string_of(import *im, sheaf_str json, arena *in, sheaf_str *out)
 {
 	int ok = 1;
 	value v = {NULL, {NULL, 0}};
@@ -291,7 +295,7 @@ static int string_of(import *im, sheaf_str json, sheaf_str *out)
 	int rc = json.ptr != NULL ? import_parse(im, json, &v) : 0;
 	sheaf_str text = json_string(v.v);
 	if (rc == 0 && text.ptr != NULL)
-		*out = arena_dup(((state *)im->state)->arena, text, &ok);
+		*out = arena_dup(in, text, &ok);
 	return ok ? rc : err_nomem(im->err);
 }
 
@@ -307,22 +311,22 @@ static int node_read(import *im, document *d, sheaf_str key)
 	buf_char(&name, '"');
 	im->line = document_line(d);
 	int rc = buf_status(&name, im->err);
+	arena_clear(s->scratch);
 	if (rc == 0)
-		rc = string_of(im, buf_view(&name), &id);
+		rc = string_of(im, buf_view(&name), s->scratch, &id);
 	if (rc == 0)
-		rc = document_members(d, names, &parent, 1, s->arena, im->err);
+		rc = document_members(d, names, &parent, 1, s->scratch, im->err);
 	if (rc == 0)
-		rc = string_of(im, parent, &parent);
+		rc = string_of(im, parent, s->scratch, &parent);
 	if (rc != 0)
 		return rc;
-	node *n = s->nodes.count < NODES_MAX ? node_get(s, id.ptr != NULL ? id : SHEAF_STR(""))
-	                                     : arena_zalloc(s->arena, sizeof(*n));
-	if (n == NULL)
+	bool beyond = s->nodes.count >= NODES_MAX;
+	node *n = beyond ? &s->beyond : node_get(s, id.ptr != NULL ? id : SHEAF_STR(""));
+	int ok = 1;
+	if (n != NULL && !beyond && !n->there && n->end == 0 && parent.ptr != NULL)
+		n->parent = arena_dup(s->arena, parent, &ok);
+	if (n == NULL || !ok)
 		return err_nomem(im->err);
-	if (n->id.ptr == NULL)
-		n->id = id;
-	if (!n->there && n->end == 0)
-		n->parent = parent;
 	s->now = n;
 	int more = document_enter(d, im->err);
 	while (more == 1 && (more = document_each(d, &member, im->err)) == 1) {
@@ -374,11 +378,11 @@ static int conversation_open(import *im, document *d, sheaf_str *leaf)
 	im->line = document_line(d);
 	int rc = document_members(d, names, values, COUNT_OF(names), s->arena, im->err);
 	if (rc == 0)
-		rc = string_of(im, values[0].ptr != NULL ? values[0] : values[1], &id);
+		rc = string_of(im, values[0].ptr != NULL ? values[0] : values[1], s->arena, &id);
 	if (rc == 0)
-		rc = string_of(im, values[2], &name);
+		rc = string_of(im, values[2], s->arena, &name);
 	if (rc == 0)
-		rc = string_of(im, values[4], leaf);
+		rc = string_of(im, values[4], s->arena, leaf);
 	if (rc == 0 && id.len == 0) {
 		id = media_stem(im->file);
 		rc = import_problem(im, "a conversation without an id: the file's name is taken");
@@ -558,10 +562,10 @@ static bool chatgpt_knows(sheaf_str path, sheaf_str head)
 static int chatgpt_begin(import *im)
 {
 	state *s = arena_zalloc(im->arena, sizeof(*s));
-	if (s == NULL || (s->arena = arena_new()) == NULL)
+	im->state = s;
+	if (s == NULL || (s->arena = arena_new()) == NULL || (s->scratch = arena_new()) == NULL)
 		return err_nomem(im->err);
 	s->text = s->flat = (buf)BUF_INIT(SOURCE_PIECE_MAX + 1);
-	im->state = s;
 	return 0;
 }
 
@@ -571,6 +575,7 @@ static void chatgpt_done(import *im)
 	if (s == NULL)
 		return;
 	arena_free(s->arena);
+	arena_free(s->scratch);
 	map_free(&s->nodes);
 	mem_free(s->todo);
 	buf_free(&s->text);
