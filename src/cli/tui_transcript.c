@@ -31,14 +31,15 @@ static bool is_open(const transcript *r, uint64_t seq)
 static void turn(transcript *r, uint64_t seq)
 {
 	uint64_t turned = 0;
-	sheaf_str key = str_make((const char *)&seq, sizeof(seq));
 	int ok = 1;
-	if (r->turned_keys == NULL)
-		r->turned_keys = arena_new();
-	if (!map_get(&r->turned, key, &turned) && r->turned_keys != NULL)
-		key = arena_dup(r->turned_keys, key, &ok);
-	if (ok && r->turned_keys != NULL)
-		(void)map_set(&r->turned, key, !turned);
+	if (r->turned_keys == NULL && (r->turned_keys = arena_new()) == NULL)
+		return;
+	/* The map keeps the key that it was given last. */
+	sheaf_str key = arena_dup(r->turned_keys, str_make((const char *)&seq, sizeof(seq)), &ok);
+	if (!ok)
+		return;
+	(void)map_get(&r->turned, key, &turned);
+	(void)map_set(&r->turned, key, !turned);
 }
 
 static void forget_turned(transcript *r)
