@@ -92,6 +92,7 @@ typedef struct weights {
 	double newness_last; /* of the day before in the walk: hits come in runs of a day */
 	int day_last;
 	double idf[QUERY_PHRASES_MAX];
+	double damping[32]; /* of occurrences in a text, by its length */
 } weights;
 
 static int count_text(const Fts5ExtensionApi *api, Fts5Context *fts, void *ctx)
@@ -109,6 +110,8 @@ static int weigh(const Fts5ExtensionApi *api, Fts5Context *fts, int today, weigh
 	*w = (weights){.count = api->xPhraseCount(fts), .today = today, .day_last = -1};
 	if (w->count > (int)QUERY_PHRASES_MAX)
 		w->count = (int)QUERY_PHRASES_MAX;
+	for (int i = 0; i < 32; i++)
+		w->damping[i] = K1 * (1 - B + B * (exp2(i / 2.0) / LENGTH_MEAN));
 	/* Of one alone the weight is the same for all. */
 	if (w->count == 1)
 		w->idf[0] = 1;
@@ -134,14 +137,14 @@ static double newness(weights *w, int day)
 static double rank_text(const Fts5ExtensionApi *api, Fts5Context *fts, weights *w)
 {
 	int64_t id = api->xRowid(fts);
-	double length = exp2(id_length(id) / 2.0) / LENGTH_MEAN, sum = 0;
+	double damping = w->damping[id_length(id)], sum = 0;
 	for (int i = 0; i < w->count; i++) {
 		Fts5PhraseIter it;
 		int column, offset, times = 0;
 		int rc = api->xPhraseFirst(fts, i, &it, &column, &offset);
 		for (; rc == SQLITE_OK && column >= 0 && times < TIMES_MAX; times++)
 			api->xPhraseNext(fts, &it, &column, &offset);
-		sum += w->idf[i] * times * (K1 + 1) / (times + K1 * (1 - B + B * length));
+		sum += w->idf[i] * times * (K1 + 1) / (times + damping);
 	}
 	return sum * role_worth[id_role(id)] * newness(w, id_day(id));
 }
