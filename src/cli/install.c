@@ -146,28 +146,35 @@ static int project_claim(cli *c, const sheaf_export_report *report, char path[PA
 	return len > 0 && len < PATH_MAX ? 0 : fail_with(c, SHEAF_LIMIT, NULL, "%s", tmp);
 }
 
-/* Whether it lies where its agent put it: that may name files by the hour of another zone, or
- * have put it away. */
-static bool is_in_place(const sheaf_export_report *report, const char *home)
+/* Whether it lies where its agent put it, which may name files by the hour of another zone: below
+ * the first directory of the place it would have, HOME/FIRST/. */
+static bool is_in_place(const sheaf_export_report *report, const char *home, sheaf_str below)
 {
-	size_t len = strlen(home);
+	const char *end = memchr(below.ptr + 1, '/', below.len - 1);
+	size_t len = strlen(home), first = end != NULL ? (size_t)(end - below.ptr) + 1 : below.len;
 	char path[PATH_MAX];
 	str_copy_cut(path, sizeof(path), report->file);
-	return report->file.len > len && report->file.len < sizeof(path) &&
-	       memcmp(path, home, len) == 0 && path[len] == '/' && access(path, F_OK) == 0;
+	return report->file.len > len + first && report->file.len < sizeof(path) &&
+	       memcmp(path, home, len) == 0 && memcmp(path + len, below.ptr, first) == 0 &&
+	       access(path, F_OK) == 0;
 }
 
 static int place_find(cli *c, const sheaf_converter *to, const sheaf_export_report *report,
                       const char *home, char out[PATH_MAX])
 {
-	if (!given(c, OPT_CWD) && is_in_place(report, home)) {
+	char place[PATH_MAX];
+	size_t skip = strlen(to->home);
+	int len = snprintf(place, sizeof(place), "%s%.*s", skip == 0 ? "/" : "",
+	                   (int)(report->path.len - skip), report->path.ptr + skip);
+	if (len < 0 || (size_t)len >= sizeof(place))
+		return fail_with(c, SHEAF_LIMIT, NULL, "the path is too long");
+	/* What an agent has to take in first lies nowhere yet. */
+	if (!given(c, OPT_CWD) && strstr(to->resume, "FILE") == NULL &&
+	    is_in_place(report, home, sheaf_str_of(place))) {
 		str_copy_cut(out, PATH_MAX, report->file);
 		return 0;
 	}
-	size_t skip = strlen(to->home);
-	sheaf_str below = {report->path.ptr + skip, report->path.len - skip};
-	int len = snprintf(out, PATH_MAX, "%s%s%.*s", home, skip == 0 ? "/" : "", (int)below.len,
-	                   below.ptr);
+	len = snprintf(out, PATH_MAX, "%s%s", home, place);
 	if (len < 0 || len >= PATH_MAX)
 		return fail_with(c, SHEAF_LIMIT, NULL, "the path is too long");
 	return str_is(sheaf_str_of(to->name), "gemini-cli") ? project_claim(c, report, out) : 0;

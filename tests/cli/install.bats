@@ -119,8 +119,8 @@ get() {
 }
 
 @test "install: an id or a directory that means more than itself goes nowhere else" {
-	for id in ../../../evil '--help' 'a b' $'x\e[31m'; do
-		echo '{"type":"session","version":3,"id":"'"${id//$'\e'/\\u001b}"'","timestamp":"2026-11-14T10:00:00.000Z","cwd":"/p/../../x"}' >x.jsonl
+	for id in ../../../evil '--help' 'a b'; do
+		echo '{"type":"session","version":3,"id":"'"$id"'","timestamp":"2026-11-14T10:00:00.000Z","cwd":"/p/../../x"}' >x.jsonl
 		echo '{"type":"message","id":"a","parentId":null,"timestamp":"2026-11-14T10:00:00.000Z","message":{"role":"user","content":"Hi"}}' >>x.jsonl
 		sheaf import x.jsonl -q >/dev/null
 		run -0 --separate-stderr sheaf export "pi.$id" -f pi --install
@@ -223,6 +223,17 @@ assert len(files) == 1 and files[0]["url"].startswith("data:image/png;base64,"),
 	run -0 --separate-stderr sheaf export $fork -f codex --install
 	[[ ${lines[0]} == same* ]]
 	[ "$(tail -n 1 "$base")" = '{}' ]
+}
+
+@test "install: what was imported from elsewhere below the home directory lies nowhere yet" {
+	mkdir came
+	cp "$data/gemini-cli/0.61.0/after-compress/session-2026-11-14T23-02-caefd898.jsonl" \
+		"$data/opencode/1.18.33/export_main.json" came
+	sheaf import "$HOME/came" -q >/dev/null
+	for id in gemini-cli.caefd898-195c-44aa-a02f-2f8e07b71f6b opencode.ses_e23b5fa6cffeFJNzLxh0hGmYnD; do
+		run -0 --separate-stderr sheaf export $id -f ${id%%.*} --install
+		[[ ${lines[0]} == new* ]]
+	done
 }
 
 @test "install: a session lies where its agent put it, whatever that named it" {
