@@ -35,6 +35,7 @@ typedef struct node {
 	sheaf_str parent;
 	uint64_t at, end; /* where its message is */
 	bool there;
+	bool waits; /* for its parent */
 } node;
 
 typedef struct state {
@@ -268,7 +269,7 @@ static int message_take(import *im, sheaf_str key, value message)
 	(void)key;
 	if (n == &s->beyond)
 		return import_problem(im, "more nodes than a conversation has");
-	if (n->there)
+	if (n->there || n->waits)
 		return import_problem(im, "a node that was there before");
 	if (n->parent.len != 0) {
 		node *parent = node_get(s, n->parent);
@@ -277,6 +278,7 @@ static int message_take(import *im, sheaf_str key, value message)
 		if (!parent->there) {
 			n->next = parent->late;
 			parent->late = n;
+			n->waits = true;
 			s->waiting++;
 			return 0;
 		}
@@ -520,8 +522,15 @@ static int leftover_read(import *im, document *d, uint64_t from, bool all)
 	int rc = import_open(im, &(import_session){.id = str_make(id, (size_t)len)});
 	if (rc == 0 && !all)
 		rc = document_piece(im, d, SHEAF_STR(""), nothing_take);
-	if (rc == 0)
-		rc = document_finish(im, d, all ? document_size(d) : document_at(d));
+	if (rc != 0)
+		return rc;
+	uint64_t end = document_at(d);
+	char c = 0;
+	int more = all ? 0 : document_peek(d, &c, im->err);
+	if (more < 0)
+		return more;
+	bool last = more == 0 || document_wrong(d) != NULL || c != ',';
+	rc = document_finish(im, d, last ? document_size(d) : end);
 	return rc == 0 ? session_end(im) : rc;
 }
 
@@ -537,9 +546,10 @@ static int list_read(import *im, document *d)
 		if (before.len == 0)
 			rc = document_text(d, 0, document_at(d), &before, im->err);
 		if (rc == 0)
-			rc = next < 0                ? next
-			     : next == 1 && c == '{' ? listed_read(im, d, buf_view(&before))
-			                             : leftover_read(im, d, document_at(d), false);
+			rc = next < 0 ? next
+			     : next == 1 && c == '{'
+			             ? listed_read(im, d, buf_view(&before))
+			             : leftover_read(im, d, end != 0 ? document_at(d) : 0, false);
 		if (rc != 0 || document_wrong(d) != NULL) /* which was said */
 			return rc;
 		end = document_at(d);

@@ -171,3 +171,45 @@ END
 	python3 run.py "$SHEAF_BIN" export pi.s1 --format pi -o out
 	cmp out x.jsonl
 }
+
+@test "import: memory stays bounded, whatever a file holds" {
+	if grep -q __asan_init "$SHEAF_BIN" || grep -q __tsan_init "$SHEAF_BIN"; then
+		skip 'a sanitizer keeps what was freed'
+	fi
+	python3 - <<'END'
+head = '{"type":"session","version":3,"id":"%s","timestamp":"2026-11-14T10:00:00.000Z","cwd":"/p"}\n'
+big = 20 << 20
+def put(name, *parts):
+    with open(name, "w") as out:
+        for p in parts:
+            out.write(p)
+put("tiny.jsonl", head % "tiny", "{}\n" * 20000)
+put("deep.jsonl", head % "deep", "[" * big, "\n", '{"a":' * (big // 5), "\n")
+put("opencode.json", '{"info":{"id":"ses_1"},"messages":[', "[" * big, ',"', "x" * big, '"]}')
+put("chatgpt.json", '[{"id":"c","create_time":1,"mapping":{', ",".join(
+    '"n%d":{"id":"n%d","parent":"n%d","message":null}' % (i, i, i + 1) for i in range(60000)),
+    '},"current_node":"n0","title":"', "x" * big, '"}]')
+END
+	cat >run.py <<'END'
+import resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True)
+peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+print("peak", peak)
+sys.exit(peak > 64 << 10)
+END
+	for file in tiny.jsonl deep.jsonl opencode.json chatgpt.json; do
+		python3 run.py "$SHEAF_BIN" -S 'jsonl:store?durability=process' import "$file" >out 2>&1
+		grep -q "^$file:" out
+	done
+}
+
+@test "import: names of files are shown without harm" {
+	head_line | tee $'a\nb\e[31m.jsonl' >$'\xff.jsonl'
+	echo '{{{' | tee -a $'a\nb\e[31m.jsonl' >>$'\xff.jsonl'
+	run -0 sheaf import .
+	has 'not JSON'
+	[[ $output != *$'\e'* ]]
+	mkfifo pipe
+	run -1 timeout 10 "$SHEAF_BIN" import pipe
+	sheaf check
+}

@@ -156,6 +156,12 @@ static void test_cycles(void **state)
 	         "[{\"id\":\"c\",\"mapping\":{\"a\":{\"id\":\"a\",\"parent\":\"b\",\"message\":null},"
 	         "\"b\":{\"id\":\"b\",\"parent\":\"a\",\"message\":null},\"c\":{\"id\":\"c\","
 	         "\"parent\":\"c\",\"message\":null}},\"current_node\":\"a\"}]\n"},
+		/* twice, and before their parent */
+		{"chatgpt",
+	         "[{\"id\":\"c\",\"mapping\":{\"a\":{\"parent\":\"b\",\"message\":null},\"a\":{"
+	         "\"parent\":\"b\",\"message\":null},\"b\":{\"parent\":null,\"message\":null}}}]\n"},
+		/* no conversation, but kept with its list */
+		{"chatgpt", "[-1]\n"},
 	};
 	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		kit k;
