@@ -135,7 +135,7 @@ static uint64_t count_messages(sheaf_store *store)
 int bench_import(bench *b)
 {
 	size_t each = b->quick ? 14 : 500;
-	long processors = sysconf(_SC_NPROCESSORS_ONLN), threads = processors > 4 ? 4 : processors;
+	long threads = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? 2 : 1; /* as the command does */
 	char url[512], dir[BLOCKS][560];
 	spent ours, bare;
 	double speed[BLOCKS], speed_bare[BLOCKS], cpu[BLOCKS], cpu_bare[BLOCKS], bytes[BLOCKS];

@@ -142,11 +142,10 @@ static void problems_put(importing *i, const sheaf_import_report *report)
 		    (unsigned long long)(report->problem_total - report->problem_count));
 }
 
-/* One for each processor, but not all of a large machine. */
+/* Two, where there are two processors: each file takes its memory, and that stays below 64 MB. */
 static int32_t threads_of_machine(void)
 {
-	long processors = sysconf(_SC_NPROCESSORS_ONLN);
-	return processors < 1 ? 1 : processors > 4 ? 4 : (int32_t)processors;
+	return sysconf(_SC_NPROCESSORS_ONLN) > 1 ? 2 : 1;
 }
 
 static int import_path(importing *i, sheaf_str path, const char *format)

@@ -24,7 +24,8 @@
 #include "entry/record.h"
 
 #define RECORD_BESIDE ((size_t)16384) /* what a record has beside its body and the piece */
-#define BATCH_BYTES ((size_t)4 << 20)
+/* Several files are imported at a time, and a batch is in memory three times. */
+#define BATCH_BYTES ((size_t)768 << 10)
 /* A larger piece is kept in records of its own, in chunks, not with what it gave. */
 #define CHUNK_BYTES ((size_t)1 << 20)
 
