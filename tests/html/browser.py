@@ -227,12 +227,20 @@ class Page:
         self.call("Input.insertText", text=text)
 
     def click(self, selector):
-        """A real click in the middle of an element."""
-        box = self.run(f"""(() => {{ const e = document.querySelector({json.dumps(selector)});
-            e.scrollIntoView({{block: "center"}}); const r = e.getBoundingClientRect();
-            return [r.x + r.width / 2, r.y + r.height / 2]; }})()""")
+        """A real click in the middle of an element, once it lies still: what comes into view is
+        laid out only then, and moves what is below it."""
+        at = []
+
+        def still():
+            at.append(self.run(f"""(() => {{ const e = document.querySelector({json.dumps(selector)});
+                e.scrollIntoView({{block: "center"}}); const r = e.getBoundingClientRect();
+                const x = r.x + r.width / 2, y = r.y + r.height / 2;
+                return [x, y, e.contains(document.elementFromPoint(x, y))]; }})()"""))
+            return len(at) > 2 and at[-1] == at[-2] == at[-3] and at[-1][2]
+
+        self.until(still, selector + " to lie still")
         for kind in ("mousePressed", "mouseReleased"):
-            self.call("Input.dispatchMouseEvent", type=kind, x=box[0], y=box[1], button="left", clickCount=1)
+            self.call("Input.dispatchMouseEvent", type=kind, x=at[-1][0], y=at[-1][1], button="left", clickCount=1)
 
     def picture(self, path):
         data = self.call("Page.captureScreenshot", format="png")["data"]
