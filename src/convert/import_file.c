@@ -141,6 +141,7 @@ static int version_import(report *r, sheaf_store *store, const sheaf_import_opti
 		.file = buf_view(&name),
 		.durability = durability_before_last(store),
 		.version = version,
+		.beside = r->beside,
 		.first = first,
 		.mended_text = BUF_INIT(SHEAF_RECORD_BYTES_MAX * 2),
 		.origin = BUF_INIT(SHEAF_RECORD_BYTES_MAX),
@@ -164,6 +165,7 @@ static int version_import(report *r, sheaf_store *store, const sheaf_import_opti
 	if (how->done != NULL)
 		how->done(&im);
 	session_drop(&im);
+	r->beside = in.elsewhere;
 	return rc;
 }
 
@@ -200,6 +202,7 @@ static int file_import(report *r, sheaf_store *store, const sheaf_import_options
 	const converter *how = NULL;
 	const sheaf_str name = sheaf_str_of(path);
 	io_stat st;
+	r->beside = false;
 	for (unsigned version = 1; version <= VERSIONS_MAX; version++) {
 		_cleanup_(source_closep) source *from = NULL;
 		sheaf_str head;
@@ -220,6 +223,8 @@ static int file_import(report *r, sheaf_store *store, const sheaf_import_options
 		rc = version_import(r, store, options, how, name, from, &st, version, first, err);
 		if (rc != IMPORT_CHANGED)
 			return rc;
+		if (r->beside)
+			continue;
 		rc = report_problem(
 			r, name, 0,
 			SHEAF_STR("not what was imported before: imported anew beside it"), err);

@@ -23,6 +23,8 @@ typedef struct report {
 	size_t problem_room;
 	sheaf_str only;        /* below a directory: files of this format; empty = of any */
 	struct claims *claims; /* of those that import at the same time; NULL: nobody else does */
+	size_t turn;           /* of the file at hand, among those */
+	bool beside;           /* its id is that of another file, which is still there */
 } report;
 
 report *report_new(void); /* NULL when out of memory */
@@ -38,10 +40,11 @@ int report_merge(report *r, const report *other, const sheaf_import_options *opt
 
 /*
  * Sessions that are being imported: two files of one session, or one that
- * another needs, are taken one after the other.
+ * another needs, are taken one after the other. A file's first one waits until
+ * all files before it have theirs, so that of two with one id the first is first.
  */
-void claim_take(struct claims *claims, const char *session);
-void claim_leave(struct claims *claims, const char *session);
+void claim_take(const report *r, const char *session);
+void claim_leave(const report *r, const char *session);
 
 /* Files that are imported together, several at a time. */
 typedef struct many many;
@@ -50,6 +53,9 @@ int many_new(many **out, report *r, sheaf_store *store, const sheaf_import_optio
 int many_add(many *m, const char *path, sheaf_error *err); /* now or later, in order */
 int many_end(many *m, sheaf_error *err);                   /* all that were added */
 void many_free(many *m);
+
+/* Whether there is something at a path that can be read. */
+bool is_there(const char *path);
 
 /* A file below a directory: what is of no format is passed over, and what fails is a problem. */
 int file_below(report *r, sheaf_store *store, const sheaf_import_options *options, const char *path,
@@ -88,6 +94,8 @@ typedef struct import_inside {
 	sheaf_str file;     /* its path as it is recorded: as text */
 	int32_t durability; /* of all but the last append of a session, which is the store's */
 	unsigned version;   /* 1, or which of the files of one id that differ */
+	bool elsewhere;     /* the session came from another file, which is still there */
+	bool beside;        /* so did the version before */
 	char *first;        /* the file asked for, PATH_BYTES_MAX; NULL: none may be */
 	/* the session at hand */
 	sheaf_session *session; /* NULL in a dry run of a new one */

@@ -18,6 +18,8 @@ struct claims {
 	pthread_mutex_t lock;
 	pthread_cond_t left;
 	const char *held[THREADS_MAX]; /* NULL: nothing; a thread holds one at most */
+	bool begun[FILES_MAX];         /* files that have had one, or are done */
+	size_t next;                   /* the first that has not */
 };
 
 /* Where the session is held, or where nothing is. */
@@ -31,24 +33,43 @@ static const char **claim_find(struct claims *c, const char *session)
 	return NULL;
 }
 
-void claim_take(struct claims *c, const char *session)
+static void claim_begun(struct claims *c, size_t turn)
 {
+	c->begun[turn] = true;
+	while (c->next < FILES_MAX && c->begun[c->next])
+		c->next++;
+	pthread_cond_broadcast(&c->left);
+}
+
+void claim_take(const report *r, const char *session)
+{
+	struct claims *c = r->claims;
 	if (c == NULL)
 		return;
 	pthread_mutex_lock(&c->lock);
-	while (claim_find(c, session) != NULL)
+	while (c->next < r->turn || claim_find(c, session) != NULL)
 		pthread_cond_wait(&c->left, &c->lock);
 	*claim_find(c, NULL) = session;
+	claim_begun(c, r->turn);
 	pthread_mutex_unlock(&c->lock);
 }
 
-void claim_leave(struct claims *c, const char *session)
+void claim_leave(const report *r, const char *session)
 {
+	struct claims *c = r->claims;
 	if (c == NULL)
 		return;
 	pthread_mutex_lock(&c->lock);
 	*claim_find(c, session) = NULL;
 	pthread_cond_broadcast(&c->left);
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* A file that needed none must not be waited for. */
+static void claim_none(struct claims *c, size_t turn)
+{
+	pthread_mutex_lock(&c->lock);
+	claim_begun(c, turn);
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -129,14 +150,17 @@ static void *work(void *ctx)
 {
 	many *m = ctx;
 	for (job *j = NULL; (j = job_next(m, j)) != NULL;) {
+		size_t turn = (size_t)(j - m->jobs);
 		j->report = report_new();
 		if (j->report == NULL) {
 			j->rc = err_nomem(&j->err);
-			continue;
+		} else {
+			j->report->only = m->report->only;
+			j->report->claims = &m->claims;
+			j->report->turn = turn;
+			j->rc = file_below(j->report, m->store, &m->each, j->path, &j->err);
 		}
-		j->report->only = m->report->only;
-		j->report->claims = &m->claims;
-		j->rc = file_below(j->report, m->store, &m->each, j->path, &j->err);
+		claim_none(&m->claims, turn);
 	}
 	return NULL;
 }
@@ -147,7 +171,8 @@ static int run(many *m, sheaf_error *err)
 	pthread_t threads[THREADS_MAX];
 	size_t begun = 0;
 	int rc = 0;
-	m->next = 0;
+	m->next = m->claims.next = 0;
+	memset(m->claims.begun, 0, sizeof(m->claims.begun));
 	while (begun + 1 < m->threads && begun + 1 < m->count &&
 	       pthread_create(&threads[begun], NULL, work, m) == 0)
 		begun++;

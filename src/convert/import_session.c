@@ -29,6 +29,25 @@ uint64_t members_number(sheaf_str members, const char *name)
 	return number_read(members_find(members, name));
 }
 
+/* Whether the last import was of another file that is still there: agents write several files of one
+ * session, and some leave one behind each time they go on. */
+static int elsewhere_find(import *im, sheaf_str fact)
+{
+	_cleanup_(json_freep) json_doc *doc = NULL;
+	_cleanup_(buf_free) buf path = BUF_INIT(PATH_BYTES_MAX);
+	sheaf_error mine;
+	int rc = json_parse(&doc, members_find(members_inside(fact), "file"), &mine);
+	sheaf_str file = rc == 0 ? json_string(json_root(doc)) : (sheaf_str){NULL, 0};
+	if (file.len == 0 || str_eq(file, im->inside->file))
+		return rc == SHEAF_NOMEM ? err_nomem(im->err) : 0;
+	buf_str(&path, file);
+	buf_nul(&path);
+	if (path.status == SHEAF_NOMEM)
+		return err_nomem(im->err);
+	im->inside->elsewhere = path.status == 0 && is_there(path.ptr);
+	return 0;
+}
+
 /* The last import says how far it came; from which file does not matter: files are moved. Those
  * before it tell a file that is still as it was then. */
 static int progress_find(import *im)
@@ -54,6 +73,8 @@ static int progress_find(import *im)
 			.open_end = str_is(members_find(members, "open_end"), "true"),
 		};
 	}
+	if (rc == 0 && facts->count != 0)
+		rc = elsewhere_find(im, members_find(facts->items[0]->body, "import"));
 	in->past_count = rc == 0 ? facts->count : 0;
 	in->done = in->past[0];
 	return rc;
@@ -170,7 +191,7 @@ int session_begin(import *im, const import_session *session)
 	int rc = key_make(im, session, &key);
 	if (rc != 0)
 		return rc;
-	claim_take(in->report->claims, in->session_id);
+	claim_take(in->report, in->session_id);
 	in->claimed = true;
 	sheaf_session_options how = SHEAF_SESSION_OPTIONS_INIT;
 	how.mode = SHEAF_OPEN_EXISTING;
@@ -357,7 +378,7 @@ void session_drop(import *im)
 	sheaf_session_close(in->session);
 	in->session = NULL;
 	if (in->claimed)
-		claim_leave(in->report->claims, in->session_id);
+		claim_leave(in->report, in->session_id);
 	in->claimed = false;
 	in->session_id[0] = '\0';
 }
@@ -383,10 +404,10 @@ int session_end(import *im)
 	if (rc == 0 && (grown || ended) && !in->options.dry_run)
 		rc = progress_store(im, between);
 	if (rc == 0)
-		rc = session_say(im, !grown            ? SHEAF_IMPORT_SAME
-		                     : in->version > 1 ? SHEAF_IMPORT_CHANGED
-		                     : in->existed     ? SHEAF_IMPORT_GROWN
-		                                       : SHEAF_IMPORT_NEW);
+		rc = session_say(im, !grown                           ? SHEAF_IMPORT_SAME
+		                     : in->version > 1 && !in->beside ? SHEAF_IMPORT_CHANGED
+		                     : in->existed                    ? SHEAF_IMPORT_GROWN
+		                                                      : SHEAF_IMPORT_NEW);
 	session_drop(im);
 	return rc;
 }

@@ -115,7 +115,7 @@ static bool is_dir(const char *path)
 	return fd >= 0;
 }
 
-static bool is_there(const char *path)
+bool is_there(const char *path)
 {
 	_cleanup_(io_closep) int fd = io_open_root(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0);
 	return fd >= 0;

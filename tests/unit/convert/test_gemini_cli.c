@@ -82,7 +82,8 @@ static void test_directory(void **state)
 	assert_int_equal(k.report->session_count, 1);
 	assert_int_equal(k.report->sessions[0]->state, SHEAF_IMPORT_GROWN);
 	assert_int_equal(kit_try(&k, files[2], NULL), 0);
-	assert_int_equal(k.report->sessions[0]->state, SHEAF_IMPORT_CHANGED);
+	assert_int_equal(k.report->sessions[0]->state, SHEAF_IMPORT_NEW);
+	assert_int_equal(k.report->problem_total, 0);
 	assert_str(k.report->sessions[0]->key.session, LOG_ID "~2");
 	sheaf_session *s = kit_session(&k, LOG_ID);
 	kit_same(&k, s, "gemini-cli", AFTER);
@@ -92,6 +93,9 @@ static void test_directory(void **state)
 	sheaf_session_close(s);
 	kit_import(&k, AFTER);
 	assert_int_equal(k.report->sessions[0]->state, SHEAF_IMPORT_SAME);
+	kit_import(&k, files[2]);
+	assert_int_equal(k.report->sessions[0]->state, SHEAF_IMPORT_SAME);
+	assert_int_equal(k.report->problem_total, 0);
 	kit_close(&k);
 }
 
