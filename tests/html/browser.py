@@ -228,12 +228,13 @@ class Page:
 
     def click(self, selector):
         """A real click in the middle of an element, once it lies still: what comes into view is
-        laid out only then, and moves what is below it."""
+        laid out only then, and moves what is below it. One gets there by the wheel, so that the
+        page goes no more where it was going."""
         at = []
 
         def still():
             at.append(self.run(f"""(() => {{ const e = document.querySelector({json.dumps(selector)});
-                e.scrollIntoView({{block: "center"}}); const r = e.getBoundingClientRect();
+                dispatchEvent(new Event("wheel")); e.scrollIntoView({{block: "center"}}); const r = e.getBoundingClientRect();
                 const x = r.x + r.width / 2, y = r.y + r.height / 2;
                 return [x, y, e.contains(document.elementFromPoint(x, y))]; }})()"""))
             return len(at) > 2 and at[-1] == at[-2] == at[-3] and at[-1][2]
