@@ -16,9 +16,9 @@ function(servers_conformance name kinds url)
                --histories ${SHEAF_SERVER_HISTORIES} --jobs 4)
 endfunction()
 
-# The same store by another way (a pooler, shards, a cluster): fewer races, and without the cases that
-# core alone decides, whatever is below it. tools/servers-soak has the rest.
-set(servers_way_cases "!(@(bytes|compaction|label|limit|seed|session003|tree)*)")
+# The same store by another way (a pooler, shards, a cluster): the cases in which that way shows, with
+# fewer races, and histories, which use all calls. tools/servers-soak has the rest.
+set(servers_way_cases "@(append|batch|delete|list|queue|race|stale|store|sync|tenants|threads|watch)*")
 function(servers_way name kinds url)
   servers_test(conformance_${name} 600 "${kinds}" env SHEAF_TEST_RACES=1000
                $<TARGET_FILE:sheaf-conformance> ${url} --case ${servers_way_cases} --jobs 4)
