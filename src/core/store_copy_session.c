@@ -38,31 +38,11 @@ static void session_copy_end(session_copy *s)
 
 /* ---- Headers -------------------------------------------------------------- */
 
-typedef struct line_take {
-	arena *a;
-	sheaf_str line;
-} line_take;
-
-static int take_line(void *ctx, const sheaf_row *row)
-{
-	line_take *t = ctx;
-	int ok = 1;
-	t->line = arena_dup(t->a, row->bytes, &ok);
-	return ok ? 0 : SHEAF_NOMEM;
-}
-
 /* A header's line as it was before the session was deleted. */
 static int read_header(session_copy *s, sheaf_store *store, header *hd, sheaf_str *line,
                        sheaf_error *err)
 {
-	_cleanup_(json_freep) json_doc *doc = NULL;
-	line_take take = {s->a, {NULL, 0}};
-	int ok = 1, rc = store_header(store, &s->key.store, take_line, &take, err);
-	if (rc == 0 && take.line.ptr == NULL)
-		rc = err_set(err, SHEAF_DAMAGED, "the session has no header");
-	if (rc == 0)
-		rc = header_read(hd, take.line, s->a, &doc, err);
-	*line = take.line;
+	int ok = 1, rc = header_load(hd, line, store, &s->key, s->a, err);
 	if (rc != 0 || !hd->hidden)
 		return rc;
 	_cleanup_(buf_free) buf out = BUF_INIT(2 * SHEAF_RECORD_BYTES_MAX);

@@ -29,26 +29,11 @@ static void session_sync_end(session_sync *s)
 
 /* ---- Loading ---------------------------------------------------------------------- */
 
-typedef struct line_take {
-	arena *a;
-	sheaf_str line;
-} line_take;
-
-static int take_line(void *ctx, const sheaf_row *row)
-{
-	line_take *t = ctx;
-	int ok = 1;
-	t->line = arena_dup(t->a, row->bytes, &ok);
-	return ok ? 0 : SHEAF_NOMEM;
-}
-
 /* One side: its head, its header, and a handle to read by. SHEAF_NOT_FOUND. */
 static int load_side(session_sync *s, sheaf_store *store, bool write, sheaf_head **head,
                      sheaf_head_state *state, header *hd, sheaf_str *line, sheaf_session **out,
                      sheaf_error *err)
 {
-	_cleanup_(json_freep) json_doc *doc = NULL;
-	line_take take = {s->a, {NULL, 0}};
 	*head = sheaf_head_new();
 	sheaf_head *seen = sheaf_head_new();
 	int rc = *head != NULL && seen != NULL
@@ -61,14 +46,7 @@ static int load_side(session_sync *s, sheaf_store *store, bool write, sheaf_head
 		return rc;
 	}
 	rc = session_make(out, store, &s->key, true, seen, state, err);
-	if (rc == 0)
-		rc = store_header(store, &s->key.store, take_line, &take, err);
-	if (rc == 0 && take.line.ptr == NULL)
-		rc = err_set(err, SHEAF_DAMAGED, "the session has no header");
-	if (rc == 0)
-		rc = header_read(hd, take.line, s->a, &doc, err);
-	*line = take.line;
-	return rc;
+	return rc == 0 ? header_load(hd, line, store, &s->key, s->a, err) : rc;
 }
 
 /* It is not here, or not any more. */

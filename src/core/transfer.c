@@ -6,6 +6,33 @@
 #include "base/str.h"
 #include "entry/retention.h"
 
+typedef struct line_take {
+	arena *a;
+	sheaf_str line;
+} line_take;
+
+static int take_line(void *ctx, const sheaf_row *row)
+{
+	line_take *t = ctx;
+	int ok = 1;
+	t->line = arena_dup(t->a, row->bytes, &ok);
+	return ok ? 0 : SHEAF_NOMEM;
+}
+
+int header_load(header *hd, sheaf_str *line, sheaf_store *store, const key_box *key, arena *a,
+                sheaf_error *err)
+{
+	_cleanup_(json_freep) json_doc *doc = NULL;
+	line_take take = {a, {NULL, 0}};
+	int rc = store_header(store, &key->store, take_line, &take, err);
+	if (rc == 0 && take.line.ptr == NULL)
+		rc = err_set(err, SHEAF_DAMAGED, "the session has no header");
+	if (rc == 0)
+		rc = header_read(hd, take.line, a, &doc, err);
+	*line = take.line;
+	return rc;
+}
+
 int transfer_begin(transfer *t, sheaf_session *from, const sheaf_head *head, const header *hd,
                    transfer_fill_fn fill, sheaf_error *err)
 {

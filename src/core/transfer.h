@@ -65,6 +65,10 @@ int transfer_header(transfer *t, const sheaf_row *row, sheaf_error *err);
 int transfer_fold(transfer *t, sheaf_error *err); /* brings `after` up to the rows gathered */
 int transfer_drop(transfer *t, sheaf_error *err); /* the portion is not needed any more */
 
+/* A session's header as its store has it, and its line, both in the arena. */
+int header_load(header *hd, sheaf_str *line, sheaf_store *store, const key_box *key, arena *a,
+                sheaf_error *err);
+
 /* Takes what a fork's header says of its links out of it. */
 void header_unlink(header *hd);
 
